@@ -1,0 +1,127 @@
+//! Ordered, durable bytes behind five verbs: the storage engines of Tavola.
+//!
+//! An engine keeps byte keys in byte order and knows nothing of entities, tables or HTTP. Everything the
+//! service does is `get`, `scan`, `snapshot`, `transact` or `drop_range`; [`conformance`] is the suite that
+//! every engine passes, so that another one (distributed, say) only has to pass it too.
+
+use std::future::Future;
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+
+/// Reads the latest committed state (an engine) or one fixed state (a snapshot).
+pub trait Reader: Send + Sync {
+    /// The value under `key`.
+    fn get(&self, key: &[u8]) -> impl Future<Output = Result<Option<Bytes>>> + Send;
+
+    /// Shows the rows of `range` to `visitor` in key order until it breaks, and hands the visitor back.
+    /// One scan sees one state: nothing that is committed while it runs.
+    fn scan<V: Visitor>(
+        &self,
+        range: KeyRange,
+        visitor: V,
+    ) -> impl Future<Output = Result<V>> + Send;
+}
+
+/// A store of ordered bytes. Whatever `transact` has answered is durable.
+pub trait Engine: Reader + 'static {
+    type Snapshot: Reader + 'static;
+
+    /// A fixed state to read several times. It never blocks writers.
+    fn snapshot(&self) -> impl Future<Output = Result<Self::Snapshot>> + Send;
+
+    /// Runs `transition` atomically and isolated from every other one; durable when it answers.
+    fn transact<T: Transition>(
+        &self,
+        transition: T,
+    ) -> impl Future<Output = Result<T::Verdict>> + Send;
+
+    /// Deletes every row of `range` and gives its space back. The caller has made the range unreachable
+    /// before: readers may see it half gone, and after a crash the caller calls again.
+    fn drop_range(&self, range: KeyRange) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// One atomic change. `apply` is pure and may run more than once (a distributed engine retries on conflict):
+/// time and ids were captured when the transition was built.
+pub trait Transition: Send + 'static {
+    type Verdict: Send + 'static;
+
+    /// Everything it reads or writes, declared beforehand.
+    fn keys(&self) -> &[Bytes];
+
+    /// Decides on the values under [`Transition::keys`], in the same order.
+    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet)
+    -> Decision<Self::Verdict>;
+}
+
+/// Receives the rows of a scan, borrowed.
+pub trait Visitor: Send + 'static {
+    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()>;
+}
+
+/// What a transition came to. An abort writes nothing.
+#[derive(Debug)]
+pub enum Decision<V> {
+    Commit(V),
+    Abort(V),
+}
+
+/// The rows from `start` (included) to `end` (excluded).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    pub start: Bytes,
+    pub end: Bytes,
+}
+
+/// The changes of one transition, in order.
+#[derive(Debug, Default)]
+pub struct WriteSet {
+    writes: Vec<Write>,
+}
+
+/// One change of a [`WriteSet`].
+#[derive(Clone, Debug)]
+pub enum Write {
+    Put(Bytes, Bytes),
+    Delete(Bytes),
+}
+
+impl WriteSet {
+    pub fn put(&mut self, key: Bytes, value: Bytes) {
+        self.writes.push(Write::Put(key, value));
+    }
+
+    pub fn delete(&mut self, key: Bytes) {
+        self.writes.push(Write::Delete(key));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    pub fn drain(&mut self) -> impl Iterator<Item = Write> + '_ {
+        self.writes.drain(..)
+    }
+}
+
+/// Why an engine could not do what it was asked, by what the caller should do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The queue is full: try again later.
+    #[error("engine is busy")]
+    Busy,
+    /// The engine cannot be reached or has failed; nothing was written.
+    #[error("engine is unavailable: {0}")]
+    Unavailable(String),
+    /// The commit may or may not have happened; only a later read can tell.
+    #[error("outcome of the commit is unknown: {0}")]
+    OutcomeUnknown(String),
+    /// Stored bytes are not what was written.
+    #[error("stored data is corrupt: {0}")]
+    Corrupt(String),
+    /// The engine has been closed.
+    #[error("engine is closed")]
+    Closed,
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,1 @@
+//! The Tavola table service.
