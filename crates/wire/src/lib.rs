@@ -3,6 +3,10 @@
 //! Everything that crosses the wire is parsed into a type here, and printed from one: EDM values and entities,
 //! JSON, `$filter`, `$batch`, XML bodies, signatures, names, limits and error codes.
 
+pub mod entity;
 pub mod error;
+pub mod key;
+pub mod ticks;
 
 pub use error::{ErrorCode, StorageError};
+pub use ticks::Ticks;

@@ -1,0 +1,322 @@
+//! Moments as the service counts them: 100 ns ticks since 0001-01-01T00:00:00 UTC.
+//!
+//! Texts are exact in both directions, because an ETag is made from a `Timestamp` text and clients rebuild
+//! it. There is no clock and no time zone here.
+
+/// A moment in 100 ns ticks since 0001-01-01T00:00:00 UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticks(pub i64);
+
+const TICKS_PER_SECOND: i64 = 10_000_000;
+const SECONDS_PER_DAY: i64 = 86_400;
+const TICKS_PER_DAY: i64 = SECONDS_PER_DAY * TICKS_PER_SECOND;
+/// Days from 0001-01-01 to 1970-01-01.
+const UNIX_EPOCH_DAYS: i64 = 719_162;
+/// Fraction digits of a tick.
+const FRACTION_DIGITS: usize = 7;
+
+impl Ticks {
+    /// 0001-01-01, the oldest moment that has a text.
+    pub const MIN: Ticks = Ticks(0);
+    /// 1601-01-01, the oldest moment that a property may hold.
+    pub const MIN_STORED: Ticks = Ticks(584_388 * TICKS_PER_DAY);
+    /// 9999-12-31T23:59:59.9999999, the newest moment there is.
+    pub const MAX: Ticks = Ticks(3_652_059 * TICKS_PER_DAY - 1);
+
+    /// The moment `nanoseconds` after 1970-01-01, rounded down to a tick.
+    pub fn from_unix_nanos(nanoseconds: i128) -> Self {
+        let ticks = nanoseconds.div_euclid(100) + i128::from(UNIX_EPOCH_DAYS * TICKS_PER_DAY);
+        let newest = i128::from(Self::MAX.0);
+        Self(i64::try_from(ticks.clamp(0, newest)).expect("clamped into the range of i64"))
+    }
+
+    /// Whole seconds after 1970-01-01, rounded down.
+    pub fn unix_seconds(self) -> i64 {
+        self.0.div_euclid(TICKS_PER_SECOND) - UNIX_EPOCH_DAYS * SECONDS_PER_DAY
+    }
+
+    /// Reads ISO 8601 as clients write it: `YYYY-MM-DD`, `...Thh:mm[:ss[.f{1,7}]]`, then nothing (UTC), `Z`
+    /// or `+hh:mm`. Fraction digits beyond the seventh are dropped.
+    pub fn parse_iso(text: &str) -> Option<Self> {
+        let mut scanner = Scanner { rest: text.as_bytes() };
+        let year = scanner.digits(4)?;
+        scanner.literal(b'-')?;
+        let month = scanner.digits(2)?;
+        scanner.literal(b'-')?;
+        let day = scanner.digits(2)?;
+        if year < 1
+            || !(1..=12).contains(&month)
+            || !(1..=days_in_month(year, month)).contains(&day)
+        {
+            return None;
+        }
+        let mut ticks = days_from_civil(year, month, day) * TICKS_PER_DAY;
+        if scanner.literal(b'T').is_some() {
+            ticks += scanner.time_of_day()?;
+        }
+        ticks -= scanner.offset()?;
+        let ticks = Self(ticks);
+        (scanner.rest.is_empty() && (Self::MIN..=Self::MAX).contains(&ticks)).then_some(ticks)
+    }
+
+    /// Appends `yyyy-MM-ddTHH:mm:ss[.f{1,7}]Z` with trailing zeros of the fraction trimmed.
+    pub fn write_iso(self, out: &mut Vec<u8>) {
+        self.write(out, b":", true);
+    }
+
+    /// Appends the text with all seven fraction digits, as error bodies and access policies show it.
+    pub fn write_iso_padded(self, out: &mut Vec<u8>) {
+        self.write(out, b":", false);
+    }
+
+    /// Appends the ETag of an entity that was last written at this moment.
+    pub fn write_etag(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"W/\"datetime'");
+        self.write(out, b"%3A", true);
+        out.extend_from_slice(b"'\"");
+    }
+
+    /// The ETag of an entity that was last written at this moment.
+    pub fn to_etag(self) -> String {
+        let mut out = Vec::with_capacity(48);
+        self.write_etag(&mut out);
+        String::from_utf8(out).expect("an ETag is ASCII")
+    }
+
+    /// See [`Ticks::write_iso_padded`].
+    pub fn to_iso_padded(self) -> String {
+        let mut out = Vec::with_capacity(28);
+        self.write_iso_padded(&mut out);
+        String::from_utf8(out).expect("a date is ASCII")
+    }
+
+    /// See [`Ticks::write_iso`].
+    pub fn to_iso(self) -> String {
+        let mut out = Vec::with_capacity(28);
+        self.write_iso(&mut out);
+        String::from_utf8(out).expect("a date is ASCII")
+    }
+
+    fn write(self, out: &mut Vec<u8>, colon: &[u8], trim: bool) {
+        assert!((Self::MIN..=Self::MAX).contains(&self), "moment out of range: {}", self.0);
+        let (year, month, day) = civil_from_days(self.0 / TICKS_PER_DAY);
+        let of_day = self.0 % TICKS_PER_DAY;
+        let seconds = of_day / TICKS_PER_SECOND;
+        push_digits(out, year, 4);
+        out.push(b'-');
+        push_digits(out, month, 2);
+        out.push(b'-');
+        push_digits(out, day, 2);
+        out.push(b'T');
+        push_digits(out, seconds / 3600, 2);
+        out.extend_from_slice(colon);
+        push_digits(out, seconds / 60 % 60, 2);
+        out.extend_from_slice(colon);
+        push_digits(out, seconds % 60, 2);
+        let fraction = of_day % TICKS_PER_SECOND;
+        if fraction != 0 || !trim {
+            out.push(b'.');
+            push_digits(out, fraction, FRACTION_DIGITS);
+            while trim && out.last() == Some(&b'0') {
+                out.pop();
+            }
+        }
+        out.push(b'Z');
+    }
+}
+
+struct Scanner<'a> {
+    rest: &'a [u8],
+}
+
+impl Scanner<'_> {
+    fn literal(&mut self, byte: u8) -> Option<()> {
+        self.rest = self.rest.strip_prefix(&[byte])?;
+        Some(())
+    }
+
+    fn digits(&mut self, count: usize) -> Option<i64> {
+        let (digits, rest) = self.rest.split_at_checked(count)?;
+        self.rest = rest;
+        digits.iter().try_fold(0, |number, digit| {
+            digit.is_ascii_digit().then(|| number * 10 + i64::from(digit - b'0'))
+        })
+    }
+
+    /// `hh:mm[:ss[.fffffff]]` in ticks.
+    fn time_of_day(&mut self) -> Option<i64> {
+        let hour = self.digits(2)?;
+        self.literal(b':')?;
+        let minute = self.digits(2)?;
+        let mut second = 0;
+        let mut fraction = 0;
+        if self.literal(b':').is_some() {
+            second = self.digits(2)?;
+            if self.literal(b'.').is_some() {
+                fraction = self.fraction()?;
+            }
+        }
+        (hour < 24 && minute < 60 && second < 60)
+            .then(|| ((hour * 60 + minute) * 60 + second) * TICKS_PER_SECOND + fraction)
+    }
+
+    fn fraction(&mut self) -> Option<i64> {
+        let count = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if count == 0 {
+            return None;
+        }
+        let (digits, rest) = self.rest.split_at(count);
+        self.rest = rest;
+        let kept = digits.iter().chain(std::iter::repeat(&b'0')).take(FRACTION_DIGITS);
+        Some(kept.fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
+    }
+
+    /// `Z`, `+hh:mm`, `-hh:mm` or nothing, in ticks east of UTC.
+    fn offset(&mut self) -> Option<i64> {
+        let sign = match self.rest.first() {
+            None => return Some(0),
+            Some(b'Z' | b'z') => {
+                self.rest = &self.rest[1..];
+                return Some(0);
+            }
+            Some(b'+') => 1,
+            Some(b'-') => -1,
+            Some(_) => return None,
+        };
+        self.rest = &self.rest[1..];
+        let hour = self.digits(2)?;
+        self.literal(b':')?;
+        let minute = self.digits(2)?;
+        (hour <= 14 && minute < 60).then(|| sign * (hour * 60 + minute) * 60 * TICKS_PER_SECOND)
+    }
+}
+
+fn push_digits(out: &mut Vec<u8>, mut number: i64, width: usize) {
+    let start = out.len();
+    out.resize(start + width, b'0');
+    for digit in out[start..].iter_mut().rev() {
+        *digit = b'0' + u8::try_from(number % 10).expect("a decimal digit");
+        number /= 10;
+    }
+}
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+fn days_in_month(year: i64, month: i64) -> i64 {
+    match month {
+        2 if is_leap(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days from 0001-01-01 to the given date. Years are counted from March, so that the leap day comes last.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 306
+}
+
+/// The inverse of [`days_from_civil`].
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let from_march = days + 306;
+    let era = from_march / 146_097;
+    let day_of_era = from_march % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn iso(text: &str) -> String {
+        Ticks::parse_iso(text).map_or_else(|| "none".to_owned(), Ticks::to_iso)
+    }
+
+    #[test]
+    fn known_moments_have_the_ticks_of_dotnet() {
+        // DateTime.Ticks of these moments, from the .NET documentation of the type.
+        assert_eq!(Ticks::parse_iso("0001-01-01T00:00:00Z"), Some(Ticks(0)));
+        assert_eq!(Ticks::parse_iso("1601-01-01"), Some(Ticks::MIN_STORED));
+        assert_eq!(Ticks::parse_iso("1970-01-01T00:00:00Z"), Some(Ticks(621_355_968_000_000_000)));
+        assert_eq!(Ticks::parse_iso("9999-12-31T23:59:59.9999999Z"), Some(Ticks::MAX));
+        assert_eq!(Ticks::from_unix_nanos(0), Ticks(621_355_968_000_000_000));
+        assert_eq!(Ticks::parse_iso("1970-01-02").unwrap().unix_seconds(), 86_400);
+    }
+
+    #[test]
+    fn every_form_that_clients_write_is_read() {
+        assert_eq!(iso("1970-10-04T00:00:00Z"), "1970-10-04T00:00:00Z");
+        assert_eq!(iso("2021-01-01T00:00:00.200Z"), "2021-01-01T00:00:00.2Z");
+        assert_eq!(iso("2021-01-01T00:00:00.0000000Z"), "2021-01-01T00:00:00Z");
+        assert_eq!(iso("2021-01-01T10:20"), "2021-01-01T10:20:00Z");
+        assert_eq!(iso("2021-01-01T10:20:30.123456789Z"), "2021-01-01T10:20:30.1234567Z");
+        assert_eq!(iso("2021-01-01T00:30:00+01:00"), "2020-12-31T23:30:00Z");
+        assert_eq!(iso("2021-01-01T00:30:00-01:00"), "2021-01-01T01:30:00Z");
+        assert_eq!(iso("2024-02-29"), "2024-02-29T00:00:00Z");
+    }
+
+    #[test]
+    fn what_is_no_moment_is_refused() {
+        for text in [
+            "",
+            "2021",
+            "2021-13-01",
+            "2021-02-29",
+            "2021-00-10",
+            "2021-01-00",
+            "0000-01-01",
+            "2021-01-01T24:00:00Z",
+            "2021-01-01T00:60:00Z",
+            "2021-01-01T00:00:00.Z",
+            "2021-01-01T00:00:00ZZ",
+            "2021-01-01 00:00:00Z",
+            "9999-12-31T23:59:59-01:00",
+            "0001-01-01T00:00:00+01:00",
+            "2021-1-1",
+        ] {
+            assert_eq!(iso(text), "none", "{text}");
+        }
+    }
+
+    #[test]
+    fn an_etag_has_the_digits_of_the_timestamp() {
+        // wire-reference section 8, from recorded traffic.
+        let moment = Ticks::parse_iso("2021-01-06T01:01:30.9296707Z").unwrap();
+        assert_eq!(moment.to_etag(), "W/\"datetime'2021-01-06T01%3A01%3A30.9296707Z'\"");
+        assert_eq!(moment.to_iso(), "2021-01-06T01:01:30.9296707Z");
+        let round = Ticks::parse_iso("2021-01-06T01:01:30Z").unwrap();
+        assert_eq!(round.to_iso_padded(), "2021-01-06T01:01:30.0000000Z");
+    }
+
+    proptest! {
+        #[test]
+        fn text_and_ticks_round_trip(ticks in 0..=Ticks::MAX.0) {
+            prop_assert_eq!(Ticks::parse_iso(&Ticks(ticks).to_iso()), Some(Ticks(ticks)));
+            prop_assert_eq!(Ticks::parse_iso(&Ticks(ticks).to_iso_padded()), Some(Ticks(ticks)));
+        }
+
+        #[test]
+        fn texts_sort_like_moments(a in 0..=Ticks::MAX.0, b in 0..=Ticks::MAX.0) {
+            prop_assert_eq!(Ticks(a).to_iso_padded().cmp(&Ticks(b).to_iso_padded()), a.cmp(&b));
+        }
+
+        #[test]
+        fn arbitrary_text_never_panics(text in ".{0,40}") {
+            let _ = Ticks::parse_iso(&text);
+        }
+    }
+}
