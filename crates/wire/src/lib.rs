@@ -3,6 +3,12 @@
 //! Everything that crosses the wire is parsed into a type here, and printed from one: EDM values and entities,
 //! JSON, `$filter`, `$batch`, XML bodies, signatures, names, limits and error codes.
 
+pub mod continuation;
 pub mod error;
+pub mod if_match;
+pub mod names;
+pub mod negotiate;
+pub mod uri;
+pub mod verb;
 
 pub use error::{ErrorCode, StorageError};
