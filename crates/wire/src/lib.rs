@@ -1,12 +1,18 @@
 //! The Azure Table storage protocol as pure functions: no I/O, no clock, no runtime.
 //!
-//! Everything that crosses the wire is parsed into a type here, and printed from one: EDM values and entities,
-//! JSON, `$filter`, `$batch`, XML bodies, signatures, names, limits and error codes.
+//! Everything that crosses the wire is parsed into a type here, and printed from one: EDM values and
+//! entities, JSON, `$filter`, `$batch`, XML bodies, signatures, names, limits and error codes.
 
+pub mod continuation;
 pub mod entity;
 pub mod error;
+pub mod if_match;
 pub mod key;
+pub mod names;
+pub mod negotiate;
 pub mod ticks;
+pub mod uri;
+pub mod verb;
 
 pub use error::{ErrorCode, StorageError};
 pub use ticks::Ticks;

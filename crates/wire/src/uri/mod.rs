@@ -1,0 +1,21 @@
+//! Request URLs: from the bytes on the request line to an account, a resource and its options.
+//!
+//! The order is fixed: [`address`] finds the account and leaves the resource path raw, [`resource`] decodes and
+//! parses that path once, [`query`] does the same for the query string. Signatures are computed over raw bytes,
+//! so nothing here changes or re-encodes what the client sent.
+
+pub mod address;
+pub mod percent;
+pub mod query;
+pub mod resource;
+
+pub use address::{Address, AddressRules};
+pub use query::QueryString;
+pub use resource::{ResourcePath, UrlKey, UrlKeyProblem};
+
+use crate::error::{ErrorCode, StorageError};
+
+/// The answer to a path or query string that cannot be read.
+pub(crate) fn syntax_error() -> StorageError {
+    StorageError::with_detail(ErrorCode::InvalidInput, "Bad Request - Error in query syntax.")
+}
