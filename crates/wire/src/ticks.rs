@@ -72,8 +72,13 @@ impl Ticks {
     /// Appends the ETag of an entity that was last written at this moment.
     pub fn write_etag(self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"W/\"datetime'");
-        self.write(out, b"%3A", true);
+        self.write_etag_time(out);
         out.extend_from_slice(b"'\"");
+    }
+
+    /// Appends the part of an ETag between its quotes.
+    pub fn write_etag_time(self, out: &mut Vec<u8>) {
+        self.write(out, b"%3A", true);
     }
 
     /// The ETag of an entity that was last written at this moment.

@@ -1,0 +1,38 @@
+//! `/health`, `/ready` and `/metrics`, on a port of their own: no account, no signature, no data.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use crate::services::Services;
+
+/// The content type of the OpenMetrics text format.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Answers one request of the admin port.
+pub fn answer(
+    services: &Arc<Services>,
+    request: &Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let get = request.method() == Method::GET || request.method() == Method::HEAD;
+    let (status, content_type, body) = match request.uri().path() {
+        _ if !get => (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "method not allowed\n".into()),
+        // Alive: the process answers.
+        "/health" => (StatusCode::OK, "text/plain", "ok\n".into()),
+        // Ready: the engine takes requests.
+        "/ready" if services.is_ready() => (StatusCode::OK, "text/plain", "ready\n".into()),
+        "/ready" => (StatusCode::SERVICE_UNAVAILABLE, "text/plain", "not ready\n".into()),
+        "/metrics" => (StatusCode::OK, OPENMETRICS, services.metrics.encode()),
+        _ => (StatusCode::NOT_FOUND, "text/plain", "not found\n".into()),
+    };
+    let response = Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, content_type)
+        .body(Full::new(Bytes::from(body)))
+        .expect("a fixed set of valid headers");
+    Ok(response)
+}

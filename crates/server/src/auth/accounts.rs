@@ -1,0 +1,137 @@
+//! The accounts that are served, their keys and their service properties.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use tavola_engine::{AnyEngine, Decision, Engine, Reader, Transition, WriteSet};
+use tavola_wire::ErrorCode;
+use tavola_wire::auth::AccountKey;
+use tavola_wire::xml::service_properties::{ServiceProperties, ServicePropertiesUpdate};
+
+use crate::catalogue::next_id;
+use crate::config::AccountConfig;
+use crate::error::{Result, corrupt, engine_error};
+use crate::layout::{self, AccountId};
+
+/// The version byte of stored service properties; an XML document follows.
+const PROPERTIES_VERSION: u8 = 1;
+
+#[derive(Debug)]
+pub struct Accounts {
+    by_name: HashMap<String, Account>,
+}
+
+#[derive(Debug)]
+pub struct Account {
+    pub id: AccountId,
+    pub name: String,
+    pub keys: Vec<AccountKey>,
+    properties: RwLock<Arc<ServiceProperties>>,
+}
+
+impl Accounts {
+    pub async fn open(engine: &AnyEngine, configured: Vec<AccountConfig>) -> Result<Self> {
+        let mut by_name = HashMap::with_capacity(configured.len());
+        for AccountConfig { name, keys } in configured {
+            let id = account_id(engine, &name).await?;
+            let properties = RwLock::new(Arc::new(load_properties(engine, id).await?));
+            by_name.insert(name.clone(), Account { id, name, keys, properties });
+        }
+        Ok(Self { by_name })
+    }
+
+    /// The account of that name.
+    ///
+    /// # Errors
+    /// 404 `ResourceNotFound`, as Azurite answers; the live service has no name to resolve then.
+    pub fn find(&self, name: &str) -> Result<&Account> {
+        self.by_name.get(name).ok_or_else(|| ErrorCode::ResourceNotFound.into())
+    }
+}
+
+impl Account {
+    pub fn properties(&self) -> Arc<ServiceProperties> {
+        self.properties.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Stores the service properties; they count from the next request on.
+    pub async fn set_properties(
+        &self,
+        engine: &AnyEngine,
+        properties: ServiceProperties,
+    ) -> Result<()> {
+        let document = properties.to_xml();
+        let mut value = BytesMut::with_capacity(1 + document.len());
+        value.put_u8(PROPERTIES_VERSION);
+        value.put_slice(document.as_bytes());
+        let keys = [layout::properties_key(self.id)];
+        engine.transact(Put { keys, value: value.freeze() }).await.map_err(engine_error)?;
+        *self.properties.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(properties);
+        Ok(())
+    }
+}
+
+async fn load_properties(engine: &AnyEngine, id: AccountId) -> Result<ServiceProperties> {
+    let stored = engine.get(&layout::properties_key(id)).await.map_err(engine_error)?;
+    let Some(stored) = stored else { return Ok(ServiceProperties::default()) };
+    match stored.split_first() {
+        Some((&PROPERTIES_VERSION, document)) => ServicePropertiesUpdate::parse(document)
+            .map(|update| update.apply(&ServiceProperties::default()))
+            .map_err(|_| corrupt("the service properties of an account")),
+        _ => Err(corrupt("the service properties of an account")),
+    }
+}
+
+async fn account_id(engine: &AnyEngine, name: &str) -> Result<AccountId> {
+    let keys = [layout::sequence_key(), layout::account_key(name)];
+    engine.transact(OpenAccount { keys }).await.map_err(engine_error)?
+}
+
+/// Finds the id of an account, or gives it the next one.
+struct OpenAccount {
+    keys: [Bytes; 2],
+}
+
+impl Transition for OpenAccount {
+    type Verdict = Result<AccountId>;
+
+    fn keys(&self) -> &[Bytes] {
+        &self.keys
+    }
+
+    fn apply(
+        &mut self,
+        values: &[Option<Bytes>],
+        writes: &mut WriteSet,
+    ) -> Decision<Self::Verdict> {
+        if let Some(stored) = &values[1] {
+            let id = layout::decode_id(stored).map(AccountId);
+            return Decision::Abort(id.ok_or_else(|| corrupt("an account row")));
+        }
+        let Some(id) = next_id(values[0].as_deref()) else {
+            return Decision::Abort(Err(corrupt("the id sequence")));
+        };
+        writes.put(self.keys[0].clone(), layout::encode_id(id + 1));
+        writes.put(self.keys[1].clone(), layout::encode_id(id));
+        Decision::Commit(Ok(AccountId(id)))
+    }
+}
+
+struct Put {
+    keys: [Bytes; 1],
+    value: Bytes,
+}
+
+impl Transition for Put {
+    type Verdict = ();
+
+    fn keys(&self) -> &[Bytes] {
+        &self.keys
+    }
+
+    fn apply(&mut self, _: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
+        writes.put(self.keys[0].clone(), self.value.clone());
+        Decision::Commit(())
+    }
+}

@@ -1,0 +1,133 @@
+//! Who asks, and what they may do.
+
+pub mod accounts;
+pub mod bearer;
+
+use tavola_wire::auth::sas::{Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin, SasToken};
+use tavola_wire::auth::shared_key::{
+    Authorization, Scheme, SignedRequest, check_date, signed_date,
+};
+use tavola_wire::auth::Signature;
+use tavola_wire::names::TableName;
+use tavola_wire::ErrorCode;
+
+use crate::error::Result;
+use crate::head::RequestHead;
+use crate::services::Services;
+use accounts::Account;
+
+/// Who asks.
+#[derive(Debug)]
+pub enum Identity {
+    /// The holder of an account key may do everything.
+    Owner,
+    /// The holder of a shared access signature may do what it grants.
+    Sas(Grant),
+    /// The holder of a bearer token may do what its roles grant.
+    Bearer(Grant),
+}
+
+impl Identity {
+    /// Whether the operation is allowed, as far as it does not depend on keys.
+    pub fn allows(&self, access: Access<'_>) -> Result<()> {
+        match self {
+            Self::Owner => Ok(()),
+            // The live service does not know access policies to bearers of tokens.
+            Self::Bearer(_) if access == Access::TableAcl => Err(ErrorCode::ResourceNotFound.into()),
+            Self::Sas(grant) | Self::Bearer(grant) => grant.allows(access),
+        }
+    }
+
+    /// Whether the operation is allowed on this entity.
+    pub fn allows_key(
+        &self,
+        operation: EntityOperation,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<()> {
+        match self {
+            Self::Owner | Self::Bearer(_) => Ok(()),
+            Self::Sas(grant) => grant.allows_key(operation, partition_key, row_key),
+        }
+    }
+
+    /// What queries are narrowed to.
+    pub fn key_range(&self) -> Option<&KeyRangeLimit> {
+        match self {
+            Self::Owner | Self::Bearer(_) => None,
+            Self::Sas(grant) => grant.key_range(),
+        }
+    }
+}
+
+/// Finds out who asks. A header wins over a signature in the URL.
+///
+/// # Errors
+/// 400 for what cannot be read, 401 for no credentials or a bad token, 403 for wrong ones.
+pub async fn authenticate(
+    services: &Services,
+    account: &Account,
+    head: &RequestHead<'_>,
+) -> Result<Identity> {
+    let Some(header) = head.header("authorization") else {
+        return sas(services, account, head).await;
+    };
+    match Authorization::parse(header)? {
+        Authorization::SharedKey { scheme, account: named, signature } => {
+            if named != account.name {
+                return Err(ErrorCode::AuthenticationFailed.into());
+            }
+            shared_key(services, account, head, scheme, &signature)
+        }
+        Authorization::Bearer(token) => bearer::authenticate(services, head, token).await,
+    }
+}
+
+fn shared_key(
+    services: &Services,
+    account: &Account,
+    head: &RequestHead<'_>,
+    scheme: Scheme,
+    signature: &Signature,
+) -> Result<Identity> {
+    let date = signed_date(head.header("x-ms-date"), head.header("date"))?;
+    check_date(date, services.clock.now().0)?;
+    let request = SignedRequest {
+        verb: head.method,
+        content_md5: head.header("content-md5").unwrap_or_default(),
+        content_type: head.header("content-type").unwrap_or_default(),
+        date,
+        account: &account.name,
+        raw_path: head.raw_path,
+        comp: head.query.comp(),
+    };
+    request.verify(scheme, signature, &account.keys)?;
+    Ok(Identity::Owner)
+}
+
+async fn sas(services: &Services, account: &Account, head: &RequestHead<'_>) -> Result<Identity> {
+    let pairs = head.query.iter().map(|(name, value)| (name, value.into()));
+    let Some(token) = SasToken::parse(pairs)? else {
+        return Err(ErrorCode::NoAuthenticationInformation.into());
+    };
+    let token = token.verify(&account.name, &account.keys)?;
+    let origin = RequestOrigin {
+        now_ticks: services.clock.now().0,
+        client: head.peer.address.ip(),
+        https: head.peer.tls,
+    };
+    let Some(table) = token.policy_table() else {
+        return Ok(Identity::Sas(token.grant(&origin, &[])?));
+    };
+    // A table that does not exist has no policies, and the token is refused for it.
+    let table = match TableName::parse(table) {
+        Ok(name) => match services.catalogue.find(account.id, &name).await {
+            Ok(table) => Some(table),
+            Err(error) if error.code() == ErrorCode::TableNotFound => None,
+            Err(error) => return Err(error),
+        },
+        Err(_) => None,
+    };
+    let policies = table.as_ref().map_or(&[][..], |table| &table.policies);
+    Ok(Identity::Sas(token.grant(&origin, policies)?))
+}

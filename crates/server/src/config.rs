@@ -1,0 +1,121 @@
+//! What the service runs with, validated: nothing in here can turn out wrong later.
+//!
+//! Flags, environment and file are the command line's business; this is what they become.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tavola_wire::auth::AccountKey;
+
+/// The well-known account and key that every Azure client knows for development.
+pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
+pub const DEVELOPMENT_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+/// The port of the table service, by convention.
+pub const TABLE_PORT: u16 = 10002;
+
+#[derive(Debug)]
+pub struct Config {
+    pub listen: SocketAddr,
+    /// Health and metrics; off unless asked for.
+    pub admin: Option<SocketAddr>,
+    pub storage: Storage,
+    pub accounts: Vec<AccountConfig>,
+    pub tls: Option<TlsFiles>,
+    pub bearer: Option<BearerConfig>,
+    /// Ignore query options and headers that the service does not support, instead of refusing them.
+    pub loose: bool,
+    /// Take the account from the path alone, never from the host name.
+    pub path_style_only: bool,
+    pub limits: Limits,
+    /// Queries that take longer are logged.
+    pub slow_query: Duration,
+}
+
+/// Where the data is.
+#[derive(Debug)]
+pub enum Storage {
+    Folder { path: PathBuf, cache_bytes: u64 },
+    Memory,
+}
+
+/// An account and its keys (one or two).
+#[derive(Debug)]
+pub struct AccountConfig {
+    pub name: String,
+    pub keys: Vec<AccountKey>,
+}
+
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// PEM, the chain with the server's certificate first.
+    pub certificate: PathBuf,
+    /// PEM.
+    pub key: PathBuf,
+}
+
+/// Whose bearer tokens are taken, and what their roles allow.
+#[derive(Clone, Debug)]
+pub struct BearerConfig {
+    pub issuer: String,
+    /// Any of these must be the token's audience.
+    pub audiences: Vec<String>,
+    pub keys: KeySource,
+    /// Permission letters by role (`r`ead, `a`dd, `u`pdate, `d`elete, `l`ist, `c`reate and drop tables).
+    pub roles: BTreeMap<String, String>,
+    /// Take tokens over plain HTTP, for a server behind a proxy that ends TLS.
+    pub allow_http: bool,
+}
+
+/// Where the issuer's signing keys (JWKS) come from.
+#[derive(Clone, Debug)]
+pub enum KeySource {
+    File(PathBuf),
+    Url(String),
+}
+
+/// Everything that a stranger sends has a limit.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Connections at a time; more are answered 503 and closed.
+    pub connections_max: usize,
+    /// Request line and headers together. Filters are long: 64 KiB URLs must fit.
+    pub head_bytes_max: usize,
+    pub body_bytes_max: usize,
+    /// A client that takes longer to send a request's headers is cut off.
+    pub head_timeout: Duration,
+    /// A client that takes longer to send a request's body is cut off.
+    pub body_timeout: Duration,
+    /// A page of a query ends after so much server time, with a token to go on.
+    pub page_time: Duration,
+    /// How long a stop waits for requests that were accepted.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 20_000,
+            head_bytes_max: 256 * 1024,
+            body_bytes_max: 4 * 1024 * 1024,
+            head_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(60),
+            page_time: Duration::from_secs(5),
+            drain_timeout: Duration::from_secs(20),
+        }
+    }
+}
+
+/// The roles of Azure's own that are understood without being configured.
+pub fn default_roles() -> BTreeMap<String, String> {
+    [
+        ("Storage Table Data Contributor", "raudlc"),
+        ("Storage Table Data Owner", "raudlc"),
+        ("Storage Table Data Reader", "rl"),
+    ]
+    .map(|(role, letters)| (role.to_owned(), letters.to_owned()))
+    .into()
+}

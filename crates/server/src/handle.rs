@@ -1,0 +1,199 @@
+//! From a request to its reply: the table of contents. Nothing else happens between bytes in and bytes out.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::request::Parts;
+use http::{HeaderValue, Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use tavola_wire::uri::ResourcePath;
+use tavola_wire::verb::Verb;
+use tavola_wire::{ErrorCode, StorageError};
+
+use crate::context::RequestContext;
+use crate::error::Result;
+use crate::head::{RequestHead, error_format};
+use crate::ids::Id;
+use crate::respond::{self, ErrorFormat, Reply};
+use crate::route::{self, Operation, OperationName};
+use crate::server::Peer;
+use crate::services::Services;
+use crate::{auth, body, cors, table};
+
+/// The version that a reply names when the request named none.
+const DEFAULT_VERSION: HeaderValue = HeaderValue::from_static("2019-02-02");
+
+/// Answers one request, whatever it is: an error becomes its reply, a panic 500.
+pub async fn answer(
+    services: Arc<Services>,
+    peer: Peer,
+    request: Request<Incoming>,
+) -> Response<Full<Bytes>> {
+    let id = services.ids.next();
+    let started = Instant::now();
+    let (parts, body) = request.into_parts();
+    let mut name = OperationName::Unrecognized;
+    let outcome = AssertUnwindSafe(dispatch(&services, id, started, peer, &parts, body, &mut name))
+        .catch_unwind()
+        .await;
+    let mut reply = match outcome {
+        Ok(reply) => reply,
+        Err(_) => {
+            services.metrics.panics.inc();
+            tracing::error!(request_id = %id, operation = name.as_str(), "a request panicked");
+            let error = StorageError::new(ErrorCode::InternalError);
+            respond::error(&error, early_format(&parts), &id, services.clock.now())
+        }
+    };
+    let version = parts.headers.get(respond::VERSION).unwrap_or(&DEFAULT_VERSION);
+    respond::set_common(&mut reply, &id, Some(version), &parts.headers);
+    finish(&services, name, &id, started, &parts, reply)
+}
+
+/// Address, account, then the operation; every error becomes a reply in the format that the client reads.
+async fn dispatch(
+    services: &Services,
+    id: Id,
+    started: Instant,
+    peer: Peer,
+    parts: &Parts,
+    body: Incoming,
+    name: &mut OperationName,
+) -> Reply {
+    let rules = services.settings.address_rules;
+    let head = match RequestHead::parse(parts, peer, rules) {
+        Ok(head) => head,
+        Err(error) => return failure(services, &error, early_format(parts), &id),
+    };
+    let account = match services.accounts.find(head.address.account) {
+        Ok(account) => account,
+        Err(error) => return failure(services, &error, head.error_format(), &id),
+    };
+    let outcome = match head.verb() {
+        Ok(Verb::Options) => {
+            *name = OperationName::Preflight;
+            cors::preflight(account, &head)
+        }
+        Ok(verb) => serve(services, id, started, &head, account, verb, body, name).await,
+        Err(error) => Err(error),
+    };
+    let mut reply = match outcome {
+        Ok(reply) => reply,
+        Err(error) => {
+            let mut reply = failure(services, &error, head.error_format(), &id);
+            if matches!(name, OperationName::InsertEntity | OperationName::CreateTable) {
+                respond::set_preference_applied(&mut reply, head.preference());
+            }
+            if error.status() == 401 {
+                auth::bearer::challenge(services, &mut reply);
+            }
+            reply
+        }
+    };
+    if *name != OperationName::Preflight {
+        cors::add_headers(account, &head, &mut reply);
+    }
+    reply
+}
+
+/// Authenticate, route, authorize, read the body, run.
+#[allow(clippy::too_many_arguments)]
+async fn serve(
+    services: &Services,
+    id: Id,
+    started: Instant,
+    head: &RequestHead<'_>,
+    account: &auth::accounts::Account,
+    verb: Verb,
+    body: Incoming,
+    name: &mut OperationName,
+) -> Result<Reply> {
+    let identity = auth::authenticate(services, account, head).await?;
+    let resource = ResourcePath::parse(head.address.resource_path, &account.name)?;
+    let operation = route::operation(verb, resource, &head.query)?;
+    *name = operation.name();
+    if head.address.secondary && !operation.reads_only() {
+        return Err(ErrorCode::InsufficientAccountPermissions.into());
+    }
+    if !services.settings.loose {
+        head.query.refuse_unserved_options()?;
+    }
+    let body = body::read(body, &services.settings.limits).await?;
+    services.metrics.request_bytes.inc_by(body.len() as u64);
+    let now = services.clock.stamp();
+    let context = RequestContext { id, services, head, account, identity, now, started };
+    run(&context, operation, body).await
+}
+
+async fn run(context: &RequestContext<'_>, operation: Operation<'_>, body: Bytes) -> Result<Reply> {
+    match operation {
+        Operation::QueryTables => table::query_tables::run(context).await,
+        Operation::GetTable(name) => table::get_table::run(context, &name).await,
+        Operation::CreateTable => table::create_table::run(context, &body).await,
+        Operation::DeleteTable(name) => table::delete_table::run(context, &name).await,
+        Operation::GetTableAcl(name) => table::acl::get(context, &name).await,
+        Operation::SetTableAcl(name) => table::acl::set(context, &name, &body).await,
+        Operation::QueryEntities(table) => table::query_entities::run(context, &table).await,
+        Operation::InsertEntity(table) => table::insert_entity::run(context, &table, &body).await,
+        Operation::GetEntity(address) => table::get_entity::run(context, &address).await,
+        Operation::UpdateEntity(address) => {
+            table::update_entity::run(context, Verb::Put, &address, &body).await
+        }
+        Operation::MergeEntity(address) => {
+            table::update_entity::run(context, Verb::Merge, &address, &body).await
+        }
+        Operation::DeleteEntity(address) => {
+            table::update_entity::run(context, Verb::Delete, &address, &body).await
+        }
+        Operation::Batch => table::batch::run(context, &body).await,
+        Operation::GetServiceProperties => table::service_properties::get(context),
+        Operation::SetServiceProperties => table::service_properties::set(context, &body).await,
+        Operation::GetServiceStats => table::service_stats::run(context),
+        Operation::Preflight => Err(ErrorCode::MethodNotAllowed.into()),
+    }
+}
+
+fn failure(services: &Services, error: &StorageError, format: ErrorFormat, id: &Id) -> Reply {
+    if error.status() >= 500 && error.code() != ErrorCode::NotImplemented {
+        let source = std::error::Error::source(error).map(ToString::to_string);
+        tracing::error!(request_id = %id, code = error.code().as_str(), source, "request failed");
+    } else {
+        tracing::debug!(request_id = %id, %error, "request refused");
+    }
+    respond::error(error, format, id, services.clock.now())
+}
+
+/// The format of an error when the query could not even be read.
+fn early_format(parts: &Parts) -> ErrorFormat {
+    error_format(None, parts.headers.get("accept").and_then(|value| value.to_str().ok()))
+}
+
+/// Counts and logs the request, and lets the reply go.
+fn finish(
+    services: &Services,
+    name: OperationName,
+    id: &Id,
+    started: Instant,
+    parts: &Parts,
+    reply: Reply,
+) -> Response<Full<Bytes>> {
+    let elapsed = started.elapsed();
+    let status = reply.status().as_u16();
+    services.metrics.answered(name, status, elapsed);
+    services.metrics.response_bytes.inc_by(reply.body().len() as u64);
+    // The query stays out of the log: it may hold a signature.
+    tracing::debug!(
+        request_id = %id,
+        operation = name.as_str(),
+        method = parts.method.as_str(),
+        path = parts.uri.path(),
+        status,
+        elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+        "request"
+    );
+    reply.map(Full::new)
+}

@@ -1,0 +1,122 @@
+//! The head of a request: what is known before its body is read.
+
+use http::request::Parts;
+use tavola_wire::ErrorCode;
+use tavola_wire::negotiate::{MetadataLevel, Preference, ServiceVersion, is_media_type};
+use tavola_wire::uri::{Address, AddressRules, QueryString};
+use tavola_wire::verb::Verb;
+
+use crate::error::Result;
+use crate::respond::ErrorFormat;
+use crate::server::Peer;
+
+/// A request without its body: addressed, decoded, not yet trusted.
+#[derive(Debug)]
+pub struct RequestHead<'a> {
+    pub peer: Peer,
+    /// As it stands on the request line, which is what signatures cover.
+    pub method: &'a str,
+    /// As it stands on the request line, which is what signatures cover.
+    pub raw_path: &'a str,
+    pub address: Address<'a>,
+    pub query: QueryString<'a>,
+    pub version: Option<ServiceVersion>,
+    parts: &'a Parts,
+}
+
+impl<'a> RequestHead<'a> {
+    pub fn parse(parts: &'a Parts, peer: Peer, rules: AddressRules) -> Result<Self> {
+        let host = match parts.uri.authority() {
+            Some(authority) => authority.as_str(),
+            None => text(parts, "host").unwrap_or_default(),
+        };
+        let raw_path = parts.uri.path();
+        let address = Address::parse(host, raw_path, rules)?;
+        let query = QueryString::parse(parts.uri.query().unwrap_or_default())?;
+        let method = parts.method.as_str();
+        let mut head = Self { peer, method, raw_path, address, query, version: None, parts };
+        head.version = head.parse_version()?;
+        Ok(head)
+    }
+
+    /// `x-ms-version`, else what the URL says. Any well-formed version is served.
+    fn parse_version(&self) -> Result<Option<ServiceVersion>> {
+        if let Some(header) = self.header("x-ms-version") {
+            return ServiceVersion::parse(header).map(Some);
+        }
+        let in_url = self.query.api_version().or_else(|| self.query.value("sv"));
+        Ok(in_url.and_then(|version| ServiceVersion::parse(version).ok()))
+    }
+
+    /// The value of a header; what is not text counts as absent.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        text(self.parts, name)
+    }
+
+    pub fn verb(&self) -> Result<Verb> {
+        let tunnelled = self.parts.headers.get_all("x-http-method");
+        Verb::resolve(self.method, tunnelled.iter().map(|value| value.to_str().unwrap_or_default()))
+    }
+
+    /// The metadata level of the reply's body.
+    pub fn level(&self) -> Result<MetadataLevel> {
+        MetadataLevel::negotiate(self.query.format(), self.header("accept"))
+    }
+
+    pub fn preference(&self) -> Option<Preference> {
+        self.header("prefer").and_then(Preference::parse)
+    }
+
+    /// Refuses a body of another kind than the operation takes.
+    ///
+    /// # Errors
+    /// 415 `MediaTypeNotSupported`.
+    pub fn expect_json(&self) -> Result<()> {
+        match self.header("content-type") {
+            Some(content_type) if is_media_type(content_type, "multipart/mixed") => {
+                Err(ErrorCode::MediaTypeNotSupported.into())
+            }
+            Some(content_type) if is_media_type(content_type, "application/atom+xml") => {
+                Err(ErrorCode::AtomFormatNotSupported.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The service root as the client addressed it.
+    pub fn base(&self) -> String {
+        self.address.base(self.scheme())
+    }
+
+    pub fn scheme(&self) -> &'static str {
+        if self.peer.tls { "https" } else { "http" }
+    }
+
+    /// Whether the client asks what its query cost.
+    pub fn wants_explanation(&self) -> bool {
+        self.header("x-tavola-explain").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    /// How an error of this request is written: XML where the operation is, JSON for everyone who reads it.
+    pub fn error_format(&self) -> ErrorFormat {
+        if self.query.comp().is_some() || self.query.restype().is_some() {
+            return ErrorFormat::Xml;
+        }
+        error_format(self.query.format(), self.header("accept"))
+    }
+}
+
+/// The format of an error for a client with these wishes.
+pub fn error_format(format: Option<&str>, accept: Option<&str>) -> ErrorFormat {
+    let wishes = format.or(accept).unwrap_or_default();
+    let reads_json = wishes.is_empty() || wishes.contains("json") || wishes.contains("*/*");
+    match reads_json {
+        true => ErrorFormat::Json(MetadataLevel::for_errors(format, accept)),
+        false if wishes.contains("xml") => ErrorFormat::Xml,
+        false => ErrorFormat::Json(MetadataLevel::Minimal),
+    }
+}
+
+fn text<'a>(parts: &'a Parts, name: &str) -> Option<&'a str> {
+    parts.headers.get(name).and_then(|value| value.to_str().ok())
+}

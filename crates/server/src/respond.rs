@@ -1,0 +1,160 @@
+//! Replies: the headers that every one has, and the bodies of errors.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, SERVER, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use tavola_wire::json::push_error;
+use tavola_wire::negotiate::{MetadataLevel, Preference};
+use tavola_wire::{ErrorCode, StorageError, Ticks, xml};
+
+use crate::ids::Id;
+
+/// A reply before the headers that every reply has.
+pub type Reply = Response<Bytes>;
+
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+const XML: HeaderValue = HeaderValue::from_static("application/xml");
+const PRODUCT: HeaderValue =
+    HeaderValue::from_static(concat!("Windows-Azure-Table/1.0 Tavola/", env!("CARGO_PKG_VERSION")));
+
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
+pub const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+pub const VERSION: HeaderName = HeaderName::from_static("x-ms-version");
+pub const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
+const DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserviceid");
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// A client's own request id is echoed up to this length.
+const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
+
+/// A success of an OData operation that has no body.
+pub fn no_content() -> Reply {
+    odata(StatusCode::NO_CONTENT, Bytes::new())
+}
+
+/// A success of an OData operation with a JSON body.
+pub fn json(status: StatusCode, level: MetadataLevel, body: Vec<u8>) -> Reply {
+    let mut reply = odata(status, body.into());
+    let content_type = HeaderValue::from_static(level.content_type());
+    reply.headers_mut().insert(CONTENT_TYPE, content_type);
+    reply
+}
+
+/// A success of `$batch`.
+pub fn multipart(content_type: &str, body: Vec<u8>) -> Reply {
+    let mut reply = odata(StatusCode::ACCEPTED, body.into());
+    reply.headers_mut().insert(CONTENT_TYPE, text(content_type));
+    reply
+}
+
+/// A success of an XML operation with a body.
+pub fn xml(body: impl Into<Bytes>) -> Reply {
+    let mut reply = Response::new(body.into());
+    reply.headers_mut().insert(CONTENT_TYPE, XML);
+    reply
+}
+
+/// A success of an XML operation without a body.
+pub fn empty(status: StatusCode) -> Reply {
+    let mut reply = Response::new(Bytes::new());
+    *reply.status_mut() = status;
+    reply
+}
+
+fn odata(status: StatusCode, body: Bytes) -> Reply {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CACHE_CONTROL, NO_CACHE);
+    reply.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
+    reply
+}
+
+pub fn set_etag(reply: &mut Reply, timestamp: Ticks) {
+    reply.headers_mut().insert(ETAG, text(&timestamp.to_etag()));
+}
+
+/// `Location` of a new resource and, when the client wanted no body, the same as `DataServiceId`.
+pub fn set_location(reply: &mut Reply, url: &str, preference: Option<Preference>) {
+    let url = text(url);
+    if preference == Some(Preference::ReturnNoContent) {
+        reply.headers_mut().insert(DATA_SERVICE_ID, url.clone());
+    }
+    reply.headers_mut().insert(LOCATION, url);
+}
+
+pub fn set_preference_applied(reply: &mut Reply, preference: Option<Preference>) {
+    if let Some(preference) = preference {
+        let applied = HeaderValue::from_static(preference.as_str());
+        reply.headers_mut().insert(PREFERENCE_APPLIED, applied);
+    }
+}
+
+/// A header value from text that was made here: URLs and ETags hold visible ASCII only.
+pub fn text(value: &str) -> HeaderValue {
+    HeaderValue::try_from(value).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// How the body of an error is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorFormat {
+    Json(MetadataLevel),
+    Xml,
+}
+
+/// The reply to a request that failed.
+pub fn error(error: &StorageError, format: ErrorFormat, id: &Id, now: Ticks) -> Reply {
+    let status =
+        StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let code = error.code();
+    let id = id.to_string();
+    match format {
+        ErrorFormat::Xml => {
+            let body = xml::error::write(code.as_str(), error.message(), &id, &now.to_iso_padded());
+            let mut reply = xml(body);
+            *reply.status_mut() = status;
+            reply.headers_mut().insert(ERROR_CODE, HeaderValue::from_static(code.as_str()));
+            reply
+        }
+        ErrorFormat::Json(level) => {
+            let mut body = Vec::with_capacity(256);
+            push_error(&mut body, code.as_str(), error.message(), &id, now);
+            let mut reply = json(status, level, body);
+            if is_front_end(code) {
+                reply.headers_mut().remove(CACHE_CONTROL);
+            }
+            reply
+        }
+    }
+}
+
+/// Errors that the live service raises before it reaches the storage layer have no `Cache-Control`.
+fn is_front_end(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::InvalidResourceName
+            | ErrorCode::OutOfRangeInput
+            | ErrorCode::TableNotFound
+            | ErrorCode::InvalidInput
+            | ErrorCode::NotImplemented
+    )
+}
+
+/// The headers that every reply has.
+pub fn set_common(
+    reply: &mut Reply,
+    id: &Id,
+    version: Option<&HeaderValue>,
+    request_headers: &HeaderMap,
+) {
+    let headers = reply.headers_mut();
+    headers.insert(SERVER, PRODUCT);
+    headers.insert(REQUEST_ID, text(&id.to_string()));
+    if let Some(version) = version {
+        headers.insert(VERSION, version.clone());
+    }
+    let client_id = request_headers.get(CLIENT_REQUEST_ID);
+    if let Some(id) = client_id.filter(|id| id.len() <= CLIENT_REQUEST_ID_BYTES_MAX) {
+        headers.insert(CLIENT_REQUEST_ID, id.clone());
+    }
+}

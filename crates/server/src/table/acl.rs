@@ -1,0 +1,25 @@
+//! Get and Set Table ACL: the stored access policies that shared access signatures refer to.
+
+use http::StatusCode;
+use tavola_wire::auth::sas::Access;
+use tavola_wire::names::TableName;
+use tavola_wire::xml::acl;
+
+use crate::context::RequestContext;
+use crate::error::Result;
+use crate::respond::{self, Reply};
+
+pub async fn get(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
+    context.identity.allows(Access::TableAcl)?;
+    let table = context.services.catalogue.find(context.account.id, name).await?;
+    Ok(respond::xml(acl::write(&table.policies)))
+}
+
+pub async fn set(context: &RequestContext<'_>, name: &TableName<'_>, body: &[u8]) -> Result<Reply> {
+    context.identity.allows(Access::TableAcl)?;
+    let catalogue = &context.services.catalogue;
+    catalogue.find(context.account.id, name).await?;
+    let policies = acl::parse(body)?;
+    catalogue.set_policies(context.account.id, name, &policies).await?;
+    Ok(respond::empty(StatusCode::NO_CONTENT))
+}

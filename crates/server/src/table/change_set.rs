@@ -1,0 +1,68 @@
+//! The changes that one request makes, as one transition of the engine: all of them or none.
+
+use bytes::Bytes;
+use tavola_engine::{AnyEngine, Decision, Engine, Transition, WriteSet};
+use tavola_wire::{StorageError, Ticks};
+
+use super::entity_change::{Applied, EntityChange};
+use crate::catalogue::Table;
+use crate::error::engine_error;
+
+/// Why a set of changes was refused: the change that could not be made.
+#[derive(Debug)]
+pub struct Refused {
+    pub index: usize,
+    pub error: StorageError,
+}
+
+/// Makes all changes of the set, or none.
+///
+/// The caller has seen to it that no entity appears twice.
+pub async fn commit(
+    engine: &AnyEngine,
+    table: &Table,
+    changes: Vec<EntityChange>,
+    now: Ticks,
+) -> Result<Vec<Applied>, Refused> {
+    let keys = changes
+        .iter()
+        .map(|change| table.keys().key(&change.partition_key, &change.row_key))
+        .collect();
+    let verdict = engine.transact(ChangeSet { keys, changes, now }).await;
+    verdict.map_err(|error| Refused { index: 0, error: engine_error(error) })?
+}
+
+struct ChangeSet {
+    keys: Vec<Bytes>,
+    changes: Vec<EntityChange>,
+    now: Ticks,
+}
+
+impl Transition for ChangeSet {
+    type Verdict = Result<Vec<Applied>, Refused>;
+
+    fn keys(&self) -> &[Bytes] {
+        &self.keys
+    }
+
+    fn apply(
+        &mut self,
+        values: &[Option<Bytes>],
+        writes: &mut WriteSet,
+    ) -> Decision<Self::Verdict> {
+        let mut all = Vec::with_capacity(self.changes.len());
+        for (index, (change, stored)) in self.changes.iter().zip(values).enumerate() {
+            match change.apply(stored.as_deref(), self.now) {
+                Ok(applied) => all.push(applied),
+                Err(error) => return Decision::Abort(Err(Refused { index, error })),
+            }
+        }
+        for (key, applied) in self.keys.iter().zip(&all) {
+            match &applied.entity {
+                Some(entity) => writes.put(key.clone(), entity.clone()),
+                None => writes.delete(key.clone()),
+            }
+        }
+        Decision::Commit(Ok(all))
+    }
+}

@@ -1,0 +1,16 @@
+//! Delete Table: the name is free at once, the space comes back in the background.
+
+use tavola_wire::auth::sas::Access;
+use tavola_wire::names::TableName;
+
+use crate::context::RequestContext;
+use crate::error::Result;
+use crate::respond::{self, Reply};
+
+pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
+    context.identity.allows(Access::DeleteTable)?;
+    let services = context.services;
+    services.catalogue.drop_table(context.account.id, name, context.now).await?;
+    services.sweep.table_dropped();
+    Ok(respond::no_content())
+}

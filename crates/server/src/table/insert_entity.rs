@@ -1,0 +1,79 @@
+//! Insert Entity: a new row, echoed unless the client prefers silence.
+
+use http::StatusCode;
+use tavola_wire::ErrorCode;
+use tavola_wire::auth::sas::{Access, EntityOperation};
+use tavola_wire::entity::EntityRef;
+use tavola_wire::json::EntityFormat;
+use tavola_wire::names::TableName;
+use tavola_wire::negotiate::{MetadataLevel, Preference};
+use tavola_wire::uri::percent::write_entity_link;
+
+use super::change_set;
+use super::entity_change::{Applied, EntityChange};
+use crate::context::RequestContext;
+use crate::error::{Result, corrupt};
+use crate::respond::{self, Reply};
+
+pub async fn run(
+    context: &RequestContext<'_>,
+    name: &TableName<'_>,
+    body: &[u8],
+) -> Result<Reply> {
+    let operation = EntityOperation::Insert;
+    context.identity.allows(Access::Entity { table: name.as_str(), operation })?;
+    context.head.expect_json()?;
+    let preference = context.head.preference();
+    let level = match preference {
+        Some(Preference::ReturnNoContent) => MetadataLevel::Minimal,
+        _ => context.head.level()?,
+    };
+    let table = context.services.catalogue.find(context.account.id, name).await?;
+    let change = EntityChange::insert(body)?;
+    let (partition_key, row_key) = (change.partition_key.clone(), change.row_key.clone());
+    context.identity.allows_key(operation, &partition_key, &row_key)?;
+    let engine = &context.services.engine;
+    let applied = change_set::commit(engine, &table, vec![change], context.now).await;
+    let applied = applied.map_err(|refused| refused.error)?.pop();
+    let applied = applied.ok_or(ErrorCode::InternalError)?;
+
+    let mut reply = match preference {
+        Some(Preference::ReturnNoContent) => respond::no_content(),
+        _ => {
+            let echo = echo(context, name, &partition_key, &row_key, &applied, level)?;
+            respond::json(StatusCode::CREATED, level, echo)
+        }
+    };
+    let url = location(&context.head.base(), name, &partition_key, &row_key);
+    respond::set_location(&mut reply, &url, preference);
+    respond::set_preference_applied(&mut reply, preference);
+    respond::set_etag(&mut reply, applied.timestamp);
+    Ok(reply)
+}
+
+/// The stored entity as JSON.
+pub fn echo(
+    context: &RequestContext<'_>,
+    table: &TableName<'_>,
+    partition_key: &str,
+    row_key: &str,
+    applied: &Applied,
+    level: MetadataLevel,
+) -> Result<Vec<u8>> {
+    let stored = applied.entity.as_ref().ok_or(ErrorCode::InternalError)?;
+    let entity = EntityRef::parse(stored).map_err(corrupt)?;
+    let (base, account) = (context.head.base(), &context.account.name);
+    let format = EntityFormat::new(level, &base, account, table.as_str(), None)?;
+    let mut body = Vec::with_capacity(512 + 2 * stored.len());
+    format.push_element(&mut body, partition_key, row_key, entity).map_err(corrupt)?;
+    Ok(body)
+}
+
+/// The URL of an entity.
+pub fn location(base: &str, table: &TableName<'_>, partition_key: &str, row_key: &str) -> String {
+    let mut url = Vec::with_capacity(base.len() + 64);
+    url.extend_from_slice(base.as_bytes());
+    url.push(b'/');
+    write_entity_link(table.as_str(), partition_key, row_key, &mut url);
+    String::from_utf8(url).expect("keys are percent-encoded")
+}

@@ -1,0 +1,280 @@
+//! Query Entities: the plan of a filter, walked span by span until the page is full.
+//!
+//! The visitor is the executor: it filters, projects and writes JSON straight from the stored bytes. A page
+//! ends at `$top` or 1000 entities, at about 4 MiB, or when its server time is used up; the token is the key
+//! of the first row that was not looked at.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use http::{HeaderName, HeaderValue, StatusCode};
+use tavola_engine::{Engine, Reader, Visitor};
+use tavola_wire::auth::sas::{Access, EntityOperation, KeyRangeLimit};
+use tavola_wire::continuation::{self, EntityContinuation};
+use tavola_wire::entity::{EntityRef, MalformedEntity};
+use tavola_wire::filter::{self, Expr, Plan, Program, QueryKind, Scratch, Span};
+use tavola_wire::json::EntityFormat;
+use tavola_wire::key::{SEPARATOR, push_entity_key, push_ordered, read_entity_key};
+use tavola_wire::names::TableName;
+use tavola_wire::uri::query::TOP_MAX;
+
+use crate::catalogue::Table;
+use crate::context::RequestContext;
+use crate::error::{Result, corrupt, engine_error};
+use crate::layout::{EntityKeys, entity_key_of};
+use crate::respond::{self, Reply};
+
+/// A page that has grown beyond this ends, whatever its count.
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Rows between two looks at the clock.
+const ROWS_PER_TIME_CHECK: u64 = 64;
+/// Point look-ups between two moments at which other requests of the thread get their turn.
+const POINTS_PER_YIELD: usize = 32;
+
+const NEXT_PARTITION_KEY: HeaderName =
+    HeaderName::from_static("x-ms-continuation-nextpartitionkey");
+const NEXT_ROW_KEY: HeaderName = HeaderName::from_static("x-ms-continuation-nextrowkey");
+const QUERY_KIND: HeaderName = HeaderName::from_static("x-tavola-query-kind");
+const ROWS_EXAMINED: HeaderName = HeaderName::from_static("x-tavola-rows-examined");
+const ROWS_RETURNED: HeaderName = HeaderName::from_static("x-tavola-rows-returned");
+const KEY_SPANS: HeaderName = HeaderName::from_static("x-tavola-key-spans");
+
+pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
+    let operation = EntityOperation::Query;
+    context.identity.allows(Access::Entity { table: name.as_str(), operation })?;
+    let query = &context.head.query;
+    let level = context.head.level()?;
+    let expr = match query.filter() {
+        Some(text) => filter::parse(text)?,
+        None => Expr::Constant(true),
+    };
+    let top = query.top()?.unwrap_or(TOP_MAX);
+    let from = EntityContinuation::from_query(query.next_partition_key(), query.next_row_key())?;
+    let (base, account) = (context.head.base(), &context.account.name);
+    let format = EntityFormat::new(level, &base, account, name.as_str(), query.select())?;
+    let table = context.services.catalogue.find(context.account.id, name).await?;
+
+    let mut plan = Plan::new(&expr);
+    restrict_to_continuation(&mut plan, from.as_ref());
+    restrict_to_grant(&mut plan, context.identity.key_range());
+    let Plan { spans, kind, residual } = plan;
+    let page_time = context.services.settings.limits.page_time;
+    let page = Page::new(format, residual, usize::from(top), context.started + page_time);
+    let page = if top == 0 { page } else { walk(context, &table, &spans, page).await? };
+    if let Some(malformed) = page.malformed {
+        return Err(corrupt(malformed));
+    }
+    note(context, name, kind, &page);
+    reply(context, kind, spans.len(), page)
+}
+
+fn restrict_to_continuation(plan: &mut Plan, from: Option<&EntityContinuation>) {
+    if let Some(from) = from {
+        let mut lower = Vec::new();
+        push_entity_key(&mut lower, &from.partition_key, from.row_key.as_deref().unwrap_or(""));
+        plan.restrict(Some(&lower), None);
+    }
+}
+
+/// Rows outside the range of a shared access signature are not there for its holder.
+fn restrict_to_grant(plan: &mut Plan, range: Option<&KeyRangeLimit>) {
+    let Some(range) = range else { return };
+    let lower = range.start.as_ref().map(|bound| {
+        let mut lower = Vec::new();
+        push_entity_key(&mut lower, &bound.partition_key, bound.row_key.as_deref().unwrap_or(""));
+        lower
+    });
+    let upper = range.end.as_ref().map(|bound| {
+        let mut upper = Vec::new();
+        match &bound.row_key {
+            // After this row.
+            Some(row_key) => {
+                push_entity_key(&mut upper, &bound.partition_key, row_key);
+                upper.push(SEPARATOR);
+            }
+            // After all of this partition.
+            None => {
+                push_ordered(&mut upper, &bound.partition_key);
+                upper.push(SEPARATOR + 1);
+            }
+        }
+        upper
+    });
+    plan.restrict(lower.as_deref(), upper.as_deref());
+}
+
+/// Shows the rows of the spans to the page until it is full. All spans are read from one state.
+async fn walk(
+    context: &RequestContext<'_>,
+    table: &Table,
+    spans: &[Span],
+    mut page: Page,
+) -> Result<Page> {
+    let keys = table.keys();
+    let engine = &context.services.engine;
+    match spans {
+        [] => {}
+        [span] => page = walk_span(engine, keys, span, page).await?,
+        spans => {
+            let snapshot = engine.snapshot().await.map_err(engine_error)?;
+            for (index, span) in spans.iter().enumerate() {
+                page = walk_span(&snapshot, keys, span, page).await?;
+                if page.is_done() {
+                    break;
+                }
+                if index % POINTS_PER_YIELD == POINTS_PER_YIELD - 1 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+    Ok(page)
+}
+
+async fn walk_span(
+    reader: &impl Reader,
+    keys: EntityKeys,
+    span: &Span,
+    mut page: Page,
+) -> Result<Page> {
+    // A point costs what Get Entity costs.
+    if let Some(point) = span.as_point() {
+        let key = keys.raw(point);
+        if let Some(value) = reader.get(&key).await.map_err(engine_error)? {
+            let _ = page.visit(&key, &value);
+        }
+        return Ok(page);
+    }
+    let range = keys.range(&span.start, span.end.as_deref());
+    reader.scan(range, page).await.map_err(engine_error)
+}
+
+/// One page in the making.
+struct Page {
+    format: EntityFormat,
+    residual: Option<Program>,
+    scratch: Scratch,
+    body: Vec<u8>,
+    examined: u64,
+    returned: usize,
+    returned_max: usize,
+    deadline: Instant,
+    /// The entity key of the first row of the next page.
+    next: Option<Vec<u8>>,
+    malformed: Option<MalformedEntity>,
+}
+
+impl Page {
+    fn new(
+        format: EntityFormat,
+        residual: Option<Program>,
+        returned_max: usize,
+        deadline: Instant,
+    ) -> Self {
+        let mut body = Vec::with_capacity(1024);
+        format.push_list_start(&mut body);
+        Self {
+            format,
+            residual,
+            scratch: Scratch::default(),
+            body,
+            examined: 0,
+            returned: 0,
+            returned_max,
+            deadline,
+            next: None,
+            malformed: None,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.next.is_some() || self.malformed.is_some()
+    }
+
+    /// Whether the page must end before the next row. At least one row is examined, so that paging advances.
+    fn is_full(&self) -> bool {
+        self.returned == self.returned_max
+            || self.body.len() >= PAGE_BYTES_MAX
+            || (self.examined > 0
+                && self.examined.is_multiple_of(ROWS_PER_TIME_CHECK)
+                && Instant::now() >= self.deadline)
+    }
+
+    fn examine(&mut self, entity_key: &[u8], value: &[u8]) -> Result<(), MalformedEntity> {
+        self.examined += 1;
+        let entity = EntityRef::parse(value)?;
+        if let Some(residual) = &self.residual
+            && !residual.matches(entity_key, entity, &mut self.scratch)?
+        {
+            return Ok(());
+        }
+        let (partition_key, row_key) =
+            read_entity_key(entity_key).ok_or(MalformedEntity { at: 0 })?;
+        let first = self.returned == 0;
+        self.format.push_item(&mut self.body, first, &partition_key, &row_key, entity)?;
+        self.returned += 1;
+        Ok(())
+    }
+}
+
+impl Visitor for Page {
+    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        let entity_key = entity_key_of(key);
+        if self.is_full() {
+            self.next = Some(entity_key.to_vec());
+            return ControlFlow::Break(());
+        }
+        match self.examine(entity_key, value) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(malformed) => {
+                self.malformed = Some(malformed);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
+/// Counts the query, and logs it if it was slow.
+fn note(context: &RequestContext<'_>, table: &TableName<'_>, kind: QueryKind, page: &Page) {
+    let services = context.services;
+    services.metrics.rows_examined.inc_by(page.examined);
+    services.metrics.rows_returned.inc_by(page.returned as u64);
+    let elapsed = context.started.elapsed();
+    if elapsed >= services.settings.slow_query {
+        tracing::warn!(
+            request_id = %context.id,
+            account = context.account.name,
+            table = table.as_str(),
+            kind = %kind,
+            rows_examined = page.examined,
+            rows_returned = page.returned,
+            elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+            "slow query"
+        );
+    }
+}
+
+fn reply(
+    context: &RequestContext<'_>,
+    kind: QueryKind,
+    spans: usize,
+    mut page: Page,
+) -> Result<Reply> {
+    page.format.push_list_end(&mut page.body);
+    let mut reply = respond::json(StatusCode::OK, page.format.level(), page.body);
+    let headers = reply.headers_mut();
+    if let Some(next) = &page.next {
+        let (partition_key, row_key) =
+            read_entity_key(next).ok_or_else(|| corrupt("the key of an entity"))?;
+        let token = |key: &str| respond::text(&continuation::encode(key));
+        headers.insert(NEXT_PARTITION_KEY, token(&partition_key));
+        headers.insert(NEXT_ROW_KEY, token(&row_key));
+    }
+    if context.head.wants_explanation() {
+        headers.insert(QUERY_KIND, respond::text(&kind.to_string()));
+        headers.insert(ROWS_EXAMINED, HeaderValue::from(page.examined));
+        headers.insert(ROWS_RETURNED, HeaderValue::from(page.returned));
+        headers.insert(KEY_SPANS, HeaderValue::from(spans));
+    }
+    Ok(reply)
+}

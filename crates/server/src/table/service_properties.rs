@@ -1,0 +1,22 @@
+//! Get and Set Service Properties: logging, metrics and CORS rules of an account.
+
+use http::StatusCode;
+use tavola_wire::auth::sas::Access;
+use tavola_wire::xml::service_properties::ServicePropertiesUpdate;
+
+use crate::context::RequestContext;
+use crate::error::Result;
+use crate::respond::{self, Reply};
+
+pub fn get(context: &RequestContext<'_>) -> Result<Reply> {
+    context.identity.allows(Access::GetServiceProperties)?;
+    Ok(respond::xml(context.account.properties().to_xml()))
+}
+
+pub async fn set(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
+    context.identity.allows(Access::SetServiceProperties)?;
+    let update = ServicePropertiesUpdate::parse(body)?;
+    let properties = update.apply(&context.account.properties());
+    context.account.set_properties(&context.services.engine, properties).await?;
+    Ok(respond::empty(StatusCode::ACCEPTED))
+}

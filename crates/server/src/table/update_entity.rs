@@ -1,0 +1,63 @@
+//! Update, Merge and Delete Entity, and the upserts that updates are without a condition.
+
+use tavola_wire::auth::sas::{Access, EntityOperation};
+use tavola_wire::verb::Verb;
+use tavola_wire::{ErrorCode, StorageError};
+
+use super::change_set;
+use super::entity_change::{ChangeKind, Condition, EntityChange};
+use crate::context::RequestContext;
+use crate::error::Result;
+use crate::respond::{self, Reply};
+use crate::route::EntityAddress;
+
+pub async fn run(
+    context: &RequestContext<'_>,
+    verb: Verb,
+    address: &EntityAddress<'_>,
+    body: &[u8],
+) -> Result<Reply> {
+    let head = context.head;
+    if !context.services.settings.loose {
+        refuse_if_none_match(head.header("if-none-match"), head.header("if-match"))?;
+    }
+    let condition = Condition::from_header(head.header("if-match"))?;
+    let operation = entity_operation(verb, condition);
+    let table_name = address.table.as_str();
+    context.identity.allows(Access::Entity { table: table_name, operation })?;
+    head.expect_json()?;
+    let table = context.services.catalogue.find(context.account.id, &address.table).await?;
+    let change = EntityChange::at(verb, address, condition, body)?;
+    context.identity.allows_key(operation, &change.partition_key, &change.row_key)?;
+    let is_delete = matches!(change.kind, ChangeKind::Delete(_));
+    let engine = &context.services.engine;
+    let applied = change_set::commit(engine, &table, vec![change], context.now).await;
+    let applied = applied.map_err(|refused| refused.error)?;
+    let mut reply = respond::no_content();
+    if let Some(applied) = applied.first().filter(|_| !is_delete) {
+        respond::set_etag(&mut reply, applied.timestamp);
+    }
+    Ok(reply)
+}
+
+/// What a change needs permission for: without a condition it may insert.
+pub fn entity_operation(verb: Verb, condition: Condition) -> EntityOperation {
+    match (verb, condition) {
+        (Verb::Delete, _) => EntityOperation::Delete,
+        (_, Condition::None) => EntityOperation::Upsert,
+        _ => EntityOperation::Update,
+    }
+}
+
+/// Writes are conditional on what must match, never on what must not.
+pub fn refuse_if_none_match(if_none_match: Option<&str>, if_match: Option<&str>) -> Result<()> {
+    let message = match (if_none_match, if_match) {
+        (None, _) => return Ok(()),
+        (Some(_), Some(_)) => {
+            "Both If-Match and If-None-Match HTTP headers cannot be specified at the same time. \
+             Please specify either one of the headers or none of them."
+        }
+        (Some(_), None) => "If-None-Match HTTP header cannot be specified for this operation.",
+    };
+    Err(StorageError::with_detail(ErrorCode::InvalidInput, message))
+}
