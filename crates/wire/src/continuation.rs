@@ -1,8 +1,10 @@
-//! Continuation tokens: where the next page starts, as text that every client carries back unharmed.
+//! Continuation tokens: where the next page starts, as text that every client carries back
+//! unharmed.
 //!
-//! A token is `1!<length>!<base64>` over the UTF-8 of the next key to return. Clients join a pair of tokens with a
-//! blank or a semicolon and stop at an empty one, so the alphabet has neither and an empty key is `1!0!`. Tokens
-//! are not signed: they say no more than a filter could, and a decoded key is checked like any other.
+//! A token is `1!<length>!<base64>` over the UTF-8 of the next key to return. Clients join a pair
+//! of tokens with a blank or a semicolon and stop at an empty one, so the alphabet has neither and
+//! an empty key is `1!0!`. Tokens are not signed: they say no more than a filter could, and a
+//! decoded key is checked like any other.
 
 use base64::Engine as _;
 use base64::alphabet::Alphabet;
@@ -40,10 +42,12 @@ pub struct EntityContinuation {
 }
 
 impl EntityContinuation {
-    /// Reads `NextPartitionKey` and `NextRowKey`. An empty value means absent, as some clients send it.
+    /// Reads `NextPartitionKey` and `NextRowKey`. An empty value means absent, as some clients send
+    /// it.
     ///
     /// # Errors
-    /// 400 `InvalidInput` on a token that was not made here, and on a row key without a partition key.
+    /// 400 `InvalidInput` on a token that was not made here, and on a row key without a partition
+    /// key.
     pub fn from_query(
         next_partition_key: Option<&str>,
         next_row_key: Option<&str>,
@@ -74,7 +78,8 @@ pub fn table_from_query(next_table_name: Option<&str>) -> Result<Option<TableNam
 
 /// The token for a partition key, a row key or a table name.
 pub fn encode(key: &str) -> String {
-    // IMPORTANT: the reader refuses longer keys, so writing one would end a client's paging half-way.
+    // IMPORTANT: the reader refuses longer keys, so writing one would end a client's paging
+    // half-way.
     assert!(key.len() <= KEY_UNITS_MAX * 3, "a stored key has at most {KEY_UNITS_MAX} units");
     let length = key.len().div_ceil(3) * 4;
     let mut token = String::with_capacity(PREFIX.len() + 5 + length);
@@ -191,7 +196,8 @@ mod tests {
         #[test]
         fn keys_come_back(key in "[^/\\\\#?\\p{Cc}]{0,256}") {
             let token = encode(&key);
-            prop_assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!*_-".contains(&byte)));
+            let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"!*_-".contains(&byte);
+            prop_assert!(token.bytes().all(is_safe));
             prop_assert_eq!(decode_key(&token).unwrap(), key);
         }
 

@@ -1,13 +1,14 @@
 //! `If-Match` and the text of an ETag: `W/"datetime'2021-01-06T01%3A01%3A30.9296707Z'"`.
 //!
-//! An ETag is the timestamp of its entity in quotes with `:` percent-encoded, nothing more. What stands inside is
-//! handed on as text; turning it into ticks is the business of the time type.
+//! An ETag is the timestamp of its entity in quotes with `:` percent-encoded, nothing more. What
+//! stands inside is handed on as text; turning it into ticks is the business of the time type.
 
 use std::borrow::Cow;
 
 use crate::error::{ErrorCode, Result, StorageError};
 
-/// The longest date text inside an ETag: 28 characters from here, some more from clients that add an offset.
+/// The longest date text inside an ETag: 28 characters from here, some more from clients that add
+/// an offset.
 const DATE_LEN_MAX: usize = 40;
 
 /// The condition that a write puts on the entity it changes.
@@ -22,7 +23,8 @@ pub enum IfMatch<'a> {
 }
 
 impl<'a> IfMatch<'a> {
-    /// Reads the header's value. Clients that decode `%3A` are understood, and those that lose the last quote.
+    /// Reads the header's value. Clients that decode `%3A` are understood, and those that lose the
+    /// last quote.
     ///
     /// # Errors
     /// 400 `InvalidInput`, naming the value.
@@ -138,7 +140,9 @@ mod tests {
         }
 
         #[test]
-        fn dates_come_back(date in "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,7})?Z") {
+        fn dates_come_back(
+            date in "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,7})?Z"
+        ) {
             let etag = etag(&date);
             prop_assert_eq!(IfMatch::parse(Some(&etag)).unwrap(), IfMatch::Version(date.into()));
         }

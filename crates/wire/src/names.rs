@@ -1,4 +1,5 @@
-//! Names of tables and the two keys of an entity: what is legal, and the service's answer to what is not.
+//! Names of tables and the two keys of an entity: what is legal, and the service's answer to what
+//! is not.
 //!
 //! Property names follow other rules and live with the entity codec.
 
@@ -14,7 +15,8 @@ pub const TABLE_NAME_LEN_MAX: usize = 63;
 /// UTF-16 units in a partition key or a row key (1 KiB).
 pub const KEY_UNITS_MAX: usize = 512;
 
-/// A legal table name. It keeps the case in which it was written; the table is found by [`TableName::lower`].
+/// A legal table name. It keeps the case in which it was written; the table is found by
+/// [`TableName::lower`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TableName<'a>(Cow<'a, str>);
 
@@ -22,15 +24,16 @@ impl<'a> TableName<'a> {
     /// Checks the name of a table that is to be created.
     ///
     /// # Errors
-    /// 400 `OutOfRangeInput` for its length, `InvalidResourceName` for its characters, `InvalidInput` for the
-    /// reserved name `tables`.
+    /// 400 `OutOfRangeInput` for its length, `InvalidResourceName` for its characters,
+    /// `InvalidInput` for the reserved name `tables`.
     pub fn parse(name: impl Into<Cow<'a, str>>) -> Result<Self> {
         let name = name.into();
         check_table_name(&name)?;
         Ok(Self(name))
     }
 
-    /// Checks a name by which a table is addressed: those that can be created and the system tables (`$...`).
+    /// Checks a name by which a table is addressed: those that can be created and the system tables
+    /// (`$...`).
     ///
     /// # Errors
     /// As [`TableName::parse`].
@@ -40,7 +43,8 @@ impl<'a> TableName<'a> {
         Ok(Self(name))
     }
 
-    /// True for `$MetricsHourPrimaryTransactionsTable` and its like, which can be read but not created.
+    /// True for `$MetricsHourPrimaryTransactionsTable` and its like, which can be read but not
+    /// created.
     pub fn is_system(&self) -> bool {
         self.0.starts_with('$')
     }
@@ -130,7 +134,8 @@ fn is_forbidden(character: char) -> bool {
 /// Checks a key that came in the body of a request.
 ///
 /// # Errors
-/// 400 `PropertyValueTooLarge` for its length, `OutOfRangeInput` naming key and value for its characters.
+/// 400 `PropertyValueTooLarge` for its length, `OutOfRangeInput` naming key and value for its
+/// characters.
 pub fn check_key(name: KeyName, value: &str) -> Result<()> {
     match key_problem(value) {
         None => Ok(()),

@@ -1,9 +1,10 @@
 //! What the client wants to read: metadata level, echo of what it wrote, protocol version.
 //!
-//! JSON is the only format. Where the service would fall back to Atom because `Accept` is missing or `*/*`, and then
-//! refuse it, this answers JSON with minimal metadata: no client relies on the refusal. Only operations that
-//! return a body negotiate; the others, and `$batch` itself, ignore `Accept` (the legacy Node client posts its JSON
-//! batches with `Accept: application/atom+xml,application/xml`).
+//! JSON is the only format. Where the service would fall back to Atom because `Accept` is missing
+//! or `*/*`, and then refuse it, this answers JSON with minimal metadata: no client relies on the
+//! refusal. Only operations that return a body negotiate; the others, and `$batch` itself, ignore
+//! `Accept` (the legacy Node client posts its JSON batches with `Accept:
+//! application/atom+xml,application/xml`).
 
 use std::fmt;
 
@@ -194,7 +195,8 @@ impl fmt::Display for ServiceVersion {
     }
 }
 
-/// Refuses JSON to clients that declare a protocol older than JSON. What is not declared is not old.
+/// Refuses JSON to clients that declare a protocol older than JSON. What is not declared is not
+/// old.
 ///
 /// # Errors
 /// 415 `JsonFormatNotSupported`.

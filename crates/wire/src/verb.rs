@@ -1,5 +1,6 @@
-//! The verb of a request, after tunnelling: some clients and proxies only speak `POST` and name the real verb in
-//! `X-HTTP-Method`. Signatures use the verb on the request line, so the caller keeps that one too.
+//! The verb of a request, after tunnelling: some clients and proxies only speak `POST` and name the
+//! real verb in `X-HTTP-Method`. Signatures use the verb on the request line, so the caller keeps
+//! that one too.
 
 use crate::error::{ErrorCode, Result};
 
@@ -16,10 +17,12 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Reads the method of a request line together with every `X-HTTP-Method` header of the request.
+    /// Reads the method of a request line together with every `X-HTTP-Method` header of the
+    /// request.
     ///
     /// # Errors
-    /// 405 `UnsupportedHttpVerb`; 400 `XMethodNotUsingPost`, `XMethodIncorrectValue`, `XMethodIncorrectCount`.
+    /// 405 `UnsupportedHttpVerb`; 400 `XMethodNotUsingPost`, `XMethodIncorrectValue`,
+    /// `XMethodIncorrectCount`.
     pub fn resolve<'a>(
         method: &str,
         x_http_methods: impl IntoIterator<Item = &'a str>,

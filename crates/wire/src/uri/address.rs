@@ -1,8 +1,9 @@
 //! Which account a request addresses, and what is left of its path.
 //!
-//! Host style names the account in the first label of the host, path style in the first segment of the path; the
-//! rules that tell them apart are Azurite's, because the same clients with the same connection strings come here.
-//! Whether the account exists is not known here, and names are not checked: a wrong one is simply not found.
+//! Host style names the account in the first label of the host, path style in the first segment of
+//! the path; the rules that tell them apart are Azurite's, because the same clients with the same
+//! connection strings come here. Whether the account exists is not known here: a wrong name
+//! is simply not found. Names are only kept from breaking the texts that they are written into.
 
 use std::net::Ipv4Addr;
 
@@ -47,14 +48,19 @@ pub struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// Splits a request by the value of its `Host` header (or the authority of its target) and its raw path.
+    /// Splits a request by the value of its `Host` header (or the authority of its target) and its
+    /// raw path.
     ///
     /// # Errors
-    /// 400 `HostInformationNotPresent` without a host, 400 `InvalidUri` when no account is named.
+    /// 400 `HostInformationNotPresent` without a host, 400 `InvalidUri` when no account is named or
+    /// a name has characters that no name has.
     pub fn parse(host: &'a str, raw_path: &'a str, rules: AddressRules) -> Result<Self> {
         let host = host.trim_ascii();
         if host.is_empty() {
             return Err(ErrorCode::HostInformationNotPresent.into());
+        }
+        if !host.bytes().all(|byte| is_name(byte) || b":[]%".contains(&byte)) {
+            return Err(ErrorCode::InvalidUri.into());
         }
         let label = match rules.disable_product_style_url {
             true => None,
@@ -69,7 +75,7 @@ impl<'a> Address<'a> {
             }
         };
         let (account, secondary) = split_secondary(name);
-        if account.is_empty() {
+        if account.is_empty() || !account.bytes().all(is_name) {
             return Err(ErrorCode::InvalidUri.into());
         }
         Ok(Self { account, secondary, host, account_segment, resource_path })
@@ -97,8 +103,9 @@ impl<'a> Address<'a> {
 
 /// Splits the URL of an operation inside a batch into its resource path and its query, both raw.
 ///
-/// Scheme and host are not looked at. An account segment is taken off when something follows it, so that a table
-/// with the name of its account can still be addressed by a relative or host-style URL.
+/// Scheme and host are not looked at. An account segment is taken off when something follows it, so
+/// that a table with the name of its account can still be addressed by a relative or host-style
+/// URL.
 pub fn split_inner_url<'a>(raw_url: &'a str, account: &str) -> (&'a str, &'a str) {
     let (path, query) = match memchr(b'?', raw_url.as_bytes()) {
         Some(at) => (&raw_url[..at], &raw_url[at + 1..]),
@@ -133,6 +140,12 @@ fn account_label(host: &str) -> Option<&str> {
         // The name of a Kubernetes service: `tavola.storage.svc.cluster.local`.
         || name.split('.').skip(1).any(|label| label.eq_ignore_ascii_case("svc"));
     (!is_path_style).then_some(label)
+}
+
+/// What a host or an account may be made of. The base is written into headers and JSON as it is, so
+/// nothing that means something there may get into it.
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._".contains(&byte)
 }
 
 /// The text before the first slash, and the rest with it.
@@ -223,6 +236,8 @@ mod tests {
         assert_eq!(code("127.0.0.1", ""), ErrorCode::InvalidUri);
         assert_eq!(code("127.0.0.1", "/-secondary/t"), ErrorCode::InvalidUri);
         assert_eq!(code(".table.localhost", "/t"), ErrorCode::InvalidUri);
+        assert_eq!(code("acct.table\"x", "/t"), ErrorCode::InvalidUri);
+        assert_eq!(code("127.0.0.1", "/a\"b/t"), ErrorCode::InvalidUri);
         assert_eq!(parse("127.0.0.1", "/acct").resource_path, "");
     }
 

@@ -1,8 +1,8 @@
 //! Request URLs: from the bytes on the request line to an account, a resource and its options.
 //!
-//! The order is fixed: [`address`] finds the account and leaves the resource path raw, [`resource`] decodes and
-//! parses that path once, [`query`] does the same for the query string. Signatures are computed over raw bytes,
-//! so nothing here changes or re-encodes what the client sent.
+//! The order is fixed: [`address`] finds the account and leaves the resource path raw, [`resource`]
+//! decodes and parses that path once, [`query`] does the same for the query string. Signatures are
+//! computed over raw bytes, so nothing here changes or re-encodes what the client sent.
 
 pub mod address;
 pub mod percent;

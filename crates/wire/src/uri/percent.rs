@@ -1,6 +1,7 @@
 //! Percent-encoding, strictly and once: `%2520` is the text `%20`, never a space.
 //!
-//! A path and a query string differ only in `+`. Text without escapes is borrowed, which is the usual case.
+//! A path and a query string differ only in `+`. Text without escapes is borrowed, which is the
+//! usual case.
 
 use std::borrow::Cow;
 
@@ -62,8 +63,8 @@ fn hex_value(digit: u8) -> Option<u8> {
     }
 }
 
-/// Writes a key as it stands between the quotes of `Location`, `odata.id` and `odata.editLink`: a quote is doubled
-/// and left raw, everything unsafe is percent-encoded UTF-8.
+/// Writes a key as it stands between the quotes of `Location`, `odata.id` and `odata.editLink`: a
+/// quote is doubled and left raw, everything unsafe is percent-encoded UTF-8.
 pub fn write_key(key: &str, out: &mut Vec<u8>) {
     for &byte in key.as_bytes() {
         match byte {
@@ -80,7 +81,8 @@ pub fn write_key(key: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes `table(PartitionKey='p',RowKey='r')`: the edit link, and what follows `BASE/` in an entity's URL.
+/// Writes `table(PartitionKey='p',RowKey='r')`: the edit link, and what follows `BASE/` in an
+/// entity's URL.
 pub fn write_entity_link(table: &str, partition_key: &str, row_key: &str, out: &mut Vec<u8>) {
     out.reserve(table.len() + partition_key.len() + row_key.len() + 28);
     out.extend_from_slice(table.as_bytes());

@@ -1,8 +1,9 @@
 //! What a path below the service root names: a table, an entity, the batch endpoint.
 //!
-//! The path is percent-decoded once and then scanned with an eye on quotes, since keys may hold `)`, `,`, `=`, `(`
-//! and even `/`. A key with characters that no stored key can have is not refused here: the service answers
-//! reads and writes differently, so the key carries its [`UrlKeyProblem`] to where the verb is known.
+//! The path is percent-decoded once and then scanned with an eye on quotes, since keys may hold
+//! `)`, `,`, `=`, `(` and even `/`. A key with characters that no stored key can have is not
+//! refused here: the service answers reads and writes differently, so the key carries its
+//! [`UrlKeyProblem`] to where the verb is known.
 
 use std::borrow::Cow;
 
@@ -33,8 +34,8 @@ impl<'a> ResourcePath<'a> {
     /// Parses the raw path below the service root. The account is named in the text of one error.
     ///
     /// # Errors
-    /// 400 `InvalidInput` when the path cannot be read or has the wrong number of keys, and the errors of
-    /// [`TableName::parse_addressed`].
+    /// 400 `InvalidInput` when the path cannot be read or has the wrong number of keys, and the
+    /// errors of [`TableName::parse_addressed`].
     pub fn parse(raw_path: &'a str, account: &str) -> Result<Self> {
         match percent::decode_path(raw_path)? {
             Cow::Borrowed(path) => parse_decoded(path, account),
@@ -178,7 +179,8 @@ fn parse_entities<'a>(
     let table = TableName::parse_addressed(Cow::Borrowed(name))?;
     match keys {
         Keys::Absent => {
-            // A segment after the table is ignored (`POST /t/Tables` inserts into `t`) unless it has keys.
+            // A segment after the table is ignored (`POST /t/Tables` inserts into `t`) unless it
+            // has keys.
             let mut rest = rest;
             while let Some(at) = rest.find('(') {
                 let (keys, after) = Keys::parse(&rest[at..])?;
@@ -189,7 +191,8 @@ fn parse_entities<'a>(
             }
             Ok(ResourcePath::TableEntities(table))
         }
-        // What follows an entity is never ignored: `DELETE /t(...)/Property` must not delete the entity.
+        // What follows an entity is never ignored: `DELETE /t(...)/Property` must not delete the
+        // entity.
         _ if !is_blank(rest) => Err(syntax_error()),
         Keys::Two("PartitionKey", partition_key, "RowKey", row_key)
         | Keys::Two("RowKey", row_key, "PartitionKey", partition_key) => Ok(ResourcePath::Entity {
@@ -487,7 +490,10 @@ mod tests {
         }
 
         #[test]
-        fn a_written_link_parses_back(pk in "[^/\\\\#?\\p{Cc}]{0,40}", rk in "[^/\\\\#?\\p{Cc}]{0,40}") {
+        fn a_written_link_parses_back(
+            pk in "[^/\\\\#?\\p{Cc}]{0,40}",
+            rk in "[^/\\\\#?\\p{Cc}]{0,40}",
+        ) {
             let mut link = b"/".to_vec();
             percent::write_entity_link("abc", &pk, &rk, &mut link);
             let link = String::from_utf8(link).unwrap();
