@@ -4,5 +4,6 @@
 //! JSON, `$filter`, `$batch`, XML bodies, signatures, names, limits and error codes.
 
 pub mod error;
+pub mod text_order;
 
 pub use error::{ErrorCode, StorageError};
