@@ -5,6 +5,7 @@
 //! They hold no state, read no clock, and know nothing of accounts beyond their keys.
 
 pub mod key;
+pub mod sas;
 pub mod shared_key;
 pub(crate) mod time;
 

@@ -6,5 +6,6 @@
 pub mod auth;
 pub mod error;
 pub mod text_order;
+pub mod xml;
 
 pub use error::{ErrorCode, StorageError};
