@@ -5,5 +5,8 @@
 //! caller. Namespaces are not resolved.
 
 pub mod acl;
+pub mod error;
+pub mod service_properties;
+pub mod stats;
 
 mod document;
