@@ -4,6 +4,7 @@
 //! JSON, `$filter`, `$batch`, XML bodies, signatures, names, limits and error codes.
 
 pub mod auth;
+pub mod cors;
 pub mod error;
 pub mod text_order;
 pub mod xml;
