@@ -1,0 +1,12 @@
+//! Who may do what: shared keys, shared access signatures and the times they are valid for.
+//!
+//! The functions here are pure: they take header and query texts, the account's keys and the time
+//! of the request, and answer with a type that proves the check or with the error of the service.
+//! They hold no state, read no clock, and know nothing of accounts beyond their keys.
+
+pub mod key;
+pub mod sas;
+pub mod shared_key;
+pub(crate) mod time;
+
+pub use key::{AccountKey, Signature};

@@ -1,0 +1,315 @@
+//! The values inside a token: version, permissions, resource types, addresses, protocols.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::BitOr;
+use std::str::FromStr;
+
+/// A service version, `YYYY-MM-DD`; later versions compare greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SasVersion(u32);
+
+impl SasVersion {
+    /// The first version whose tables can be shared.
+    pub const FIRST_FOR_TABLES: Self = Self::of(2012, 2, 12);
+    /// From here the resource of a table token starts with the service's name.
+    pub const SERVICE_IN_RESOURCE: Self = Self::of(2015, 2, 21);
+    /// From here address and protocol are signed, and account tokens exist.
+    pub const ADDRESS_AND_PROTOCOL: Self = Self::of(2015, 4, 5);
+    /// What current SDKs put in the tokens they make.
+    pub const CURRENT: Self = Self::of(2019, 2, 2);
+    /// From here account tokens sign an encryption scope.
+    pub const ENCRYPTION_SCOPE: Self = Self::of(2020, 12, 6);
+
+    const fn of(year: u32, month: u32, day: u32) -> Self {
+        Self(year * 10_000 + month * 100 + day)
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
+            return None;
+        }
+        let mut number = 0;
+        for byte in bytes.iter().filter(|byte| **byte != b'-') {
+            number = number * 10 + u32::from(byte.is_ascii_digit().then(|| byte - b'0')?);
+        }
+        // A dash in place of a digit would have shortened the number.
+        Some(Self(number)).filter(|version| version.to_string() == text)
+    }
+}
+
+impl fmt::Display for SasVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}-{:02}", self.0 / 10_000, self.0 / 100 % 100, self.0 % 100)
+    }
+}
+
+/// A set of permissions, of an account token, a table token or a stored policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Permissions(u8);
+
+impl Permissions {
+    pub const NONE: Self = Self(0);
+    pub const READ: Self = Self(1);
+    pub const ADD: Self = Self(1 << 1);
+    pub const UPDATE: Self = Self(1 << 2);
+    pub const DELETE: Self = Self(1 << 3);
+    pub const WRITE: Self = Self(1 << 4);
+    pub const LIST: Self = Self(1 << 5);
+    pub const CREATE: Self = Self(1 << 6);
+    /// Everything that a table token or a stored policy can grant.
+    pub const TABLE_ALL: Self = Self(0b1111);
+    /// Everything that an account token can grant on tables.
+    pub const ACCOUNT_ALL: Self = Self(0b111_1111);
+
+    /// Letters in the order in which table tokens and policies must list them.
+    const TABLE_LETTERS: [(char, Self); 4] =
+        [('r', Self::READ), ('a', Self::ADD), ('u', Self::UPDATE), ('d', Self::DELETE)];
+    /// Letters in the order in which SDKs list them in account tokens.
+    const ACCOUNT_LETTERS: [(char, Self); 7] = [
+        ('r', Self::READ),
+        ('w', Self::WRITE),
+        ('d', Self::DELETE),
+        ('l', Self::LIST),
+        ('a', Self::ADD),
+        ('c', Self::CREATE),
+        ('u', Self::UPDATE),
+    ];
+
+    /// Reads the letters of a table token or policy, in any order; `None` for a letter that tables
+    /// do not know.
+    pub fn parse_table(text: &str) -> Option<Self> {
+        text.chars().try_fold(Self::NONE, |set, letter| {
+            let (_, permission) = Self::TABLE_LETTERS.iter().find(|(known, _)| *known == letter)?;
+            Some(set | *permission)
+        })
+    }
+
+    /// Reads the letters of an account token. Letters of the other services (`p`, `x`, `t`...) mean
+    /// nothing here and are passed over, as one token may serve several services; `None` for what
+    /// is no letter.
+    pub fn parse_account(text: &str) -> Option<Self> {
+        text.chars().try_fold(Self::NONE, |set, letter| {
+            let known = Self::ACCOUNT_LETTERS.iter().find(|(known, _)| *known == letter);
+            match known {
+                Some((_, permission)) => Some(set | *permission),
+                None => letter.is_ascii_lowercase().then_some(set),
+            }
+        })
+    }
+
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub fn is_empty(self) -> bool {
+        self == Self::NONE
+    }
+
+    /// The set as a number, for storing it.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The set of a stored number; `None` when a bit has no meaning.
+    pub fn from_bits(bits: u8) -> Option<Self> {
+        Some(Self(bits)).filter(|set| Self::ACCOUNT_ALL.contains(*set))
+    }
+
+    /// The letters `raud` of this set.
+    pub fn table_text(self) -> String {
+        self.text(&Self::TABLE_LETTERS)
+    }
+
+    /// The letters `rwdlacu` of this set.
+    pub fn account_text(self) -> String {
+        self.text(&Self::ACCOUNT_LETTERS)
+    }
+
+    fn text(self, letters: &[(char, Self)]) -> String {
+        letters.iter().filter(|(_, one)| self.contains(*one)).map(|(letter, _)| letter).collect()
+    }
+}
+
+impl BitOr for Permissions {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Which kinds of resource an account token opens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResourceTypes {
+    /// The service: its properties and stats.
+    pub service: bool,
+    /// Containers: for this service, tables.
+    pub container: bool,
+    /// Objects: entities.
+    pub object: bool,
+}
+
+impl ResourceTypes {
+    pub const ALL: Self = Self { service: true, container: true, object: true };
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut types = Self::default();
+        for letter in text.chars() {
+            match letter {
+                's' => types.service = true,
+                'c' => types.container = true,
+                'o' => types.object = true,
+                _ => return None,
+            }
+        }
+        (types != Self::default()).then_some(types)
+    }
+}
+
+impl fmt::Display for ResourceTypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letters = [(self.service, 's'), (self.container, 'c'), (self.object, 'o')];
+        letters.iter().filter(|(set, _)| *set).try_for_each(|(_, letter)| write!(f, "{letter}"))
+    }
+}
+
+/// The IPv4 addresses that may use a token, ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpRange {
+    pub first: Ipv4Addr,
+    pub last: Ipv4Addr,
+}
+
+impl IpRange {
+    /// Reads `a` or `a-b`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let range =
+            Self { first: Ipv4Addr::from_str(first).ok()?, last: Ipv4Addr::from_str(last).ok()? };
+        (range.first <= range.last).then_some(range)
+    }
+
+    /// Tells whether a client is in the range. A v4-mapped IPv6 address, as a dual-stack socket
+    /// reports it, counts as the IPv4 address; any other IPv6 address is outside of every range.
+    pub fn contains(&self, client: IpAddr) -> bool {
+        match client.to_canonical() {
+            IpAddr::V4(address) => (self.first..=self.last).contains(&address),
+            IpAddr::V6(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for IpRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
+        }
+    }
+}
+
+/// The protocols that a token may travel over. Plain HTTP alone cannot be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocols {
+    HttpsOnly,
+    HttpsAndHttp,
+}
+
+impl Protocols {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "https" => Some(Self::HttpsOnly),
+            "https,http" | "http,https" => Some(Self::HttpsAndHttp),
+            _ => None,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::HttpsOnly => "https",
+            Self::HttpsAndHttp => "https,http",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_dates_in_order() {
+        let version = SasVersion::parse("2019-02-02").unwrap();
+        assert_eq!(version, SasVersion::CURRENT);
+        assert_eq!(version.to_string(), "2019-02-02");
+        assert!(SasVersion::parse("2020-10-02").unwrap() < SasVersion::ENCRYPTION_SCOPE);
+        for text in
+            ["", "2019", "2019-2-02", "2019/02/02", "2019-02-0x", "20190-2-02", "2019---022"]
+        {
+            assert_eq!(SasVersion::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn permission_letters() {
+        assert_eq!(Permissions::parse_table("raud"), Some(Permissions::TABLE_ALL));
+        assert_eq!(Permissions::parse_table("da").unwrap().table_text(), "ad");
+        assert_eq!(Permissions::parse_table("rw"), None);
+        assert_eq!(Permissions::parse_account("rwdlacup").unwrap().account_text(), "rwdlacu");
+        assert_eq!(Permissions::parse_account("rwdxftlacupiy"), Some(Permissions::ACCOUNT_ALL));
+        assert_eq!(Permissions::parse_account("r w"), None);
+        assert_eq!(Permissions::parse_account("R"), None);
+    }
+
+    #[test]
+    fn permission_bits_round_trip() {
+        for bits in 0..=u8::MAX {
+            let known = bits <= Permissions::ACCOUNT_ALL.bits();
+            assert_eq!(Permissions::from_bits(bits).map(Permissions::bits), known.then_some(bits));
+        }
+    }
+
+    #[test]
+    fn resource_types() {
+        let types = ResourceTypes::parse("oc").unwrap();
+        assert_eq!(types, ResourceTypes { service: false, container: true, object: true });
+        assert_eq!(types.to_string(), "co");
+        assert_eq!(ResourceTypes::parse(""), None);
+        assert_eq!(ResourceTypes::parse("sx"), None);
+    }
+
+    #[test]
+    fn addresses() {
+        let range = IpRange::parse("168.1.5.60-168.1.5.70").unwrap();
+        assert_eq!(range.to_string(), "168.1.5.60-168.1.5.70");
+        for (address, inside) in [
+            ("168.1.5.59", false),
+            ("168.1.5.60", true),
+            ("168.1.5.70", true),
+            ("168.1.5.71", false),
+            ("::ffff:168.1.5.65", true),
+            ("::ffff:168.1.5.71", false),
+            ("::168.1.5.65", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(range.contains(address.parse().unwrap()), inside, "{address}");
+        }
+        assert_eq!(IpRange::parse("10.0.0.1").unwrap().to_string(), "10.0.0.1");
+        for text in
+            ["", "10.0.0", "10.0.0.2-10.0.0.1", "10.0.0.1-", "::1", "a", "1.1.1.1-1.1.1.2-1.1.1.3"]
+        {
+            assert_eq!(IpRange::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn protocols() {
+        assert_eq!(Protocols::parse("https"), Some(Protocols::HttpsOnly));
+        assert_eq!(Protocols::parse("https,http"), Some(Protocols::HttpsAndHttp));
+        for text in ["http", "HTTPS", "https, http", ""] {
+            assert_eq!(Protocols::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The XML bodies of the service: access policies, service properties, stats and errors.
+//!
+//! XML is what these few operations speak; everything else is JSON. The reader is hardened: no
+//! document type, no entities beyond the five, limited depth. The size of a body is bounded by the
+//! caller. Namespaces are not resolved.
+
+pub mod acl;
+pub mod error;
+pub mod service_properties;
+pub mod stats;
+
+mod document;

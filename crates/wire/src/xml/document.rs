@@ -1,0 +1,280 @@
+//! A small XML reader and writer: the tree of elements and texts, nothing else.
+//!
+//! The documents of this service are a few hundred bytes, so a tree costs nothing and lets elements
+//! come in any order. Attributes, comments and processing instructions carry no meaning here and
+//! are dropped.
+
+use quick_xml::Reader;
+use quick_xml::escape::partial_escape;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+
+use crate::error::{ErrorCode, Result, StorageError};
+
+/// Deeper than any document of the service (4 levels), and shallow enough to bound the stack of
+/// open elements.
+const DEPTH_MAX: usize = 8;
+
+/// What bodies of the live service start with.
+pub(super) const BYTE_ORDER_MARK: &str = "\u{feff}";
+pub(super) const DECLARATION: &str = r#"<?xml version="1.0" encoding="utf-8"?>"#;
+
+/// An element: its local name, and either texts or elements inside.
+#[derive(Debug, Default)]
+pub(super) struct Element {
+    pub name: String,
+    pub text: String,
+    pub children: Vec<Element>,
+}
+
+/// 400 `InvalidXmlDocument`; the reason goes to the log.
+pub(super) fn invalid(reason: impl Into<String>) -> StorageError {
+    StorageError::new(ErrorCode::InvalidXmlDocument).caused_by(reason.into())
+}
+
+/// Reads a document of one root element.
+///
+/// # Errors
+/// 400 `InvalidXmlDocument`.
+pub(super) fn parse(body: &[u8]) -> Result<Element> {
+    let text = std::str::from_utf8(body).map_err(|error| invalid(error.to_string()))?;
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    let mut builder = Builder::default();
+    let mut reader = Reader::from_str(text);
+    loop {
+        match reader.read_event().map_err(|error| invalid(error.to_string()))? {
+            Event::Start(start) => builder.open(&start)?,
+            Event::Empty(start) => {
+                builder.open(&start)?;
+                builder.close()?;
+            }
+            Event::End(_) => builder.close()?,
+            Event::Text(text) => builder.append(&text.xml10_content())?,
+            Event::CData(text) => builder.append(&text.xml10_content())?,
+            Event::GeneralRef(reference) => {
+                builder.append(resolve(&reference)?.encode_utf8(&mut [0; 4]))?;
+            }
+            Event::DocType(_) => return Err(invalid("document types are not accepted")),
+            Event::Decl(_) | Event::Comment(_) | Event::PI(_) => {}
+            Event::Eof => return builder.finish(),
+        }
+    }
+}
+
+impl Element {
+    /// The text of an element that has no elements inside.
+    pub fn leaf_text(&self) -> Result<&str> {
+        if self.children.is_empty() {
+            Ok(&self.text)
+        } else {
+            Err(invalid(format!("element has children: name={}", self.name)))
+        }
+    }
+}
+
+/// A view of an element's children that hands each out once, so that duplicates and strangers show.
+pub(super) struct Children<'e> {
+    parent: &'e str,
+    rest: Vec<&'e Element>,
+}
+
+impl<'e> Children<'e> {
+    pub fn of(element: &'e Element) -> Result<Self> {
+        if element.children.is_empty() && !element.text.trim().is_empty() {
+            return Err(invalid(format!("element has text: name={}", element.name)));
+        }
+        Ok(Self { parent: &element.name, rest: element.children.iter().collect() })
+    }
+
+    pub fn optional(&mut self, name: &str) -> Result<Option<&'e Element>> {
+        let Some(at) = self.rest.iter().position(|child| child.name == name) else {
+            return Ok(None);
+        };
+        let child = self.rest.remove(at);
+        if self.rest.iter().any(|other| other.name == name) {
+            return Err(invalid(format!("element is repeated: name={name}")));
+        }
+        Ok(Some(child))
+    }
+
+    pub fn required(&mut self, name: &str) -> Result<&'e Element> {
+        let parent = self.parent;
+        self.optional(name)?
+            .ok_or_else(|| invalid(format!("element is missing: name={name} parent={parent}")))
+    }
+
+    pub fn finish(self) -> Result<()> {
+        match self.rest.first() {
+            None => Ok(()),
+            Some(child) => Err(invalid(format!("element is not known: name={}", child.name))),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    open: Vec<Element>,
+    root: Option<Element>,
+}
+
+impl Builder {
+    fn open(&mut self, start: &BytesStart<'_>) -> Result<()> {
+        if self.open.len() == DEPTH_MAX {
+            return Err(invalid("elements are nested too deeply"));
+        }
+        if self.root.is_some() {
+            return Err(invalid("the document has more than one root"));
+        }
+        let name = start.local_name().into_inner().to_owned();
+        self.open.push(Element { name, ..Element::default() });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let element = self.open.pop().ok_or_else(|| invalid("an element ends before it starts"))?;
+        if !element.children.is_empty() && !element.text.trim().is_empty() {
+            return Err(invalid(format!("element mixes text and elements: name={}", element.name)));
+        }
+        match self.open.last_mut() {
+            Some(parent) => parent.children.push(element),
+            None => self.root = Some(element),
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, text: &str) -> Result<()> {
+        if !text.chars().all(is_xml_char) {
+            return Err(invalid("the document has a character that XML does not allow"));
+        }
+        match self.open.last_mut() {
+            Some(element) => element.text.push_str(text),
+            None if text.trim().is_empty() => {}
+            None => return Err(invalid("there is text outside of the root")),
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Element> {
+        match self.root {
+            Some(root) if self.open.is_empty() => Ok(root),
+            _ => Err(invalid("the document is not complete")),
+        }
+    }
+}
+
+/// A character reference or one of the five named entities; there are no others without a document
+/// type.
+fn resolve(reference: &BytesRef<'_>) -> Result<char> {
+    if let Some(char) = reference.resolve_char_ref().map_err(|error| invalid(error.to_string()))? {
+        return Ok(char);
+    }
+    match reference.as_ref() {
+        "amp" => Ok('&'),
+        "lt" => Ok('<'),
+        "gt" => Ok('>'),
+        "quot" => Ok('"'),
+        "apos" => Ok('\''),
+        _ => Err(invalid("the document has an unknown entity")),
+    }
+}
+
+/// The characters of XML 1.0; others cannot be written back, not even as references.
+fn is_xml_char(char: char) -> bool {
+    matches!(char, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// Writes `<name>text</name>`, escaped.
+pub(super) fn write_leaf(out: &mut String, name: &str, text: &str) {
+    write_open(out, name);
+    out.push_str(&escape(text));
+    write_close(out, name);
+}
+
+pub(super) fn write_open(out: &mut String, name: &str) {
+    out.extend(["<", name, ">"]);
+}
+
+pub(super) fn write_close(out: &mut String, name: &str) {
+    out.extend(["</", name, ">"]);
+}
+
+/// Escapes text for an element. A carriage return must be a reference, or readers turn it into a
+/// line feed.
+pub(super) fn escape(text: &str) -> String {
+    partial_escape(text).replace('\r', "&#13;")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    pub fn assert_invalid<T: std::fmt::Debug>(result: Result<T>, what: &str) {
+        let error = result.expect_err(what);
+        let expected = (ErrorCode::InvalidXmlDocument, 400);
+        assert_eq!((error.code(), error.status()), expected, "{what}");
+        assert_eq!(error.message(), "XML specified is not syntactically valid.");
+    }
+
+    #[test]
+    fn the_tree_is_built_from_texts_and_elements() {
+        let root = parse(
+            b"\xEF\xBB\xBF<?xml version=\"1.0\"?>\n<!-- c --><a xmlns=\"u\">\r\n <p:b k='v'>x&amp;&#x41;<![CDATA[<y>]]></p:b><c/> </a>\n",
+        )
+        .unwrap();
+        assert_eq!(root.name, "a");
+        let names: Vec<_> = root.children.iter().map(|child| child.name.as_str()).collect();
+        assert_eq!(names, ["b", "c"]);
+        assert_eq!(root.children[0].text, "x&A<y>");
+    }
+
+    #[test]
+    fn hostile_and_broken_documents_are_refused() {
+        let deep = "<a>".repeat(DEPTH_MAX + 1) + &"</a>".repeat(DEPTH_MAX + 1);
+        for text in [
+            "",
+            "  ",
+            "text",
+            "<a>",
+            "<a></b>",
+            "</a>",
+            "<a/><b/>",
+            "<a/>text",
+            "<a>x<b/></a>",
+            "<a>&nbsp;</a>",
+            "<a>& </a>",
+            "<a>&#0;</a>",
+            "<a>&#1;</a>",
+            "<a>\u{1}</a>",
+            "<a>\u{ffff}</a>",
+            "<!DOCTYPE a><a/>",
+            "<!DOCTYPE a [<!ENTITY x \"y\">]><a>&x;</a>",
+            "<!DOCTYPE a SYSTEM \"file:///etc/passwd\"><a/>",
+            &deep,
+        ] {
+            assert_invalid(parse(text.as_bytes()), text);
+        }
+        assert_invalid(parse(b"<a>\xff</a>"), "not UTF-8");
+        let allowed = "<a>".repeat(DEPTH_MAX) + &"</a>".repeat(DEPTH_MAX);
+        parse(allowed.as_bytes()).unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn written_text_is_read_back(text in "[\t\n\r -\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]*") {
+            let mut out = String::new();
+            write_leaf(&mut out, "a", &text);
+            prop_assert_eq!(parse(out.as_bytes()).unwrap().text, text);
+        }
+
+        #[test]
+        fn any_bytes_are_handled(bytes in any::<Vec<u8>>()) {
+            let _ = parse(&bytes);
+        }
+
+        #[test]
+        fn any_markup_is_handled(text in "[<>/!?a&;#x\\[\\]\"'= -]{0,40}") {
+            let _ = parse(text.as_bytes());
+        }
+    }
+}
