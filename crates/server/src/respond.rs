@@ -129,7 +129,7 @@ pub fn error(error: &StorageError, format: ErrorFormat, id: &Id, now: Ticks) -> 
 }
 
 /// Errors that the live service raises before it reaches the storage layer have no `Cache-Control`.
-fn is_front_end(code: ErrorCode) -> bool {
+pub fn is_front_end(code: ErrorCode) -> bool {
     matches!(
         code,
         ErrorCode::InvalidResourceName

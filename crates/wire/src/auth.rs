@@ -7,6 +7,5 @@
 pub mod key;
 pub mod sas;
 pub mod shared_key;
-pub(crate) mod time;
 
 pub use key::{AccountKey, Signature};

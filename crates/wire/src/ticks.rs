@@ -23,6 +23,8 @@ impl Ticks {
     /// 9999-12-31T23:59:59.9999999, the newest moment there is.
     pub const MAX: Ticks = Ticks(3_652_059 * TICKS_PER_DAY - 1);
 
+    pub const PER_MINUTE: i64 = 60 * TICKS_PER_SECOND;
+
     /// The moment `nanoseconds` after 1970-01-01, rounded down to a tick.
     pub fn from_unix_nanos(nanoseconds: i128) -> Self {
         let ticks = nanoseconds.div_euclid(100) + i128::from(UNIX_EPOCH_DAYS * TICKS_PER_DAY);
@@ -33,6 +35,11 @@ impl Ticks {
     /// Whole seconds after 1970-01-01, rounded down.
     pub fn unix_seconds(self) -> i64 {
         self.0.div_euclid(TICKS_PER_SECOND) - UNIX_EPOCH_DAYS * SECONDS_PER_DAY
+    }
+
+    /// The moment without its fraction of a second.
+    pub fn whole_seconds(self) -> Self {
+        Self(self.0 - self.0.rem_euclid(TICKS_PER_SECOND))
     }
 
     /// Reads ISO 8601 as clients write it: `YYYY-MM-DD`, `...Thh:mm[:ss[.f{1,7}]]`, then nothing (UTC), `Z`

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::time::UNIX_EPOCH;
 
 use super::key::{AccountKey, Signature};
-use super::time::{TICKS_MAX, TICKS_PER_MINUTE, TICKS_PER_SECOND, UNIX_EPOCH_TICKS};
 use crate::error::{ErrorCode, Result, StorageError};
+use crate::ticks::Ticks;
 
 /// How far a request's date may be from our clock, in both directions.
-pub const DATE_WINDOW_TICKS: i64 = 15 * TICKS_PER_MINUTE;
+pub const DATE_WINDOW_TICKS: i64 = 15 * Ticks::PER_MINUTE;
 
 /// What the `Authorization` header says.
 #[derive(Clone, Debug)]
@@ -159,20 +159,19 @@ pub fn signed_date<'a>(x_ms_date: Option<&'a str>, date: Option<&'a str>) -> Res
 ///
 /// # Errors
 /// 403 `AuthenticationFailed`, also when the text is no HTTP date.
-pub fn check_date(text: &str, now_ticks: i64) -> Result<()> {
-    let date_ticks = http_date_ticks(text).ok_or_else(|| failed("the date is no HTTP date"))?;
-    if date_ticks.abs_diff(now_ticks) > DATE_WINDOW_TICKS.unsigned_abs() {
+pub fn check_date(text: &str, now: Ticks) -> Result<()> {
+    let date = http_date(text).ok_or_else(|| failed("the date is no HTTP date"))?;
+    if date.0.abs_diff(now.0) > DATE_WINDOW_TICKS.unsigned_abs() {
         return Err(failed(format!(
-            "the date is outside the window of 15 minutes: date_ticks={date_ticks} now_ticks={now_ticks}"
+            "the date is outside the window of 15 minutes: date={date:?} now={now:?}"
         )));
     }
     Ok(())
 }
 
-fn http_date_ticks(text: &str) -> Option<i64> {
-    let seconds = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?.as_secs();
-    let ticks = i64::try_from(seconds).ok()?.checked_mul(TICKS_PER_SECOND)?;
-    ticks.checked_add(UNIX_EPOCH_TICKS).filter(|ticks| *ticks <= TICKS_MAX)
+fn http_date(text: &str) -> Option<Ticks> {
+    let since = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(Ticks::from_unix_nanos(i128::try_from(since.as_nanos()).ok()?))
 }
 
 fn failed(reason: impl Into<Cow<'static, str>>) -> StorageError {
@@ -185,7 +184,6 @@ mod tests {
 
     use super::*;
     use crate::auth::key::tests::dev_key;
-    use crate::auth::time;
 
     const DATE: &str = "Thu, 03 Sep 2020 18:50:45 GMT";
 
@@ -373,16 +371,16 @@ mod tests {
 
     #[test]
     fn the_window_is_fifteen_minutes_both_ways() {
-        let date_ticks = time::parse("2020-09-03T18:50:45Z").unwrap();
+        let date = Ticks::parse_iso("2020-09-03T18:50:45Z").unwrap();
         for offset in [0, DATE_WINDOW_TICKS, -DATE_WINDOW_TICKS] {
-            check_date(DATE, date_ticks + offset).unwrap();
+            check_date(DATE, Ticks(date.0 + offset)).unwrap();
         }
         for offset in [DATE_WINDOW_TICKS + 1, -DATE_WINDOW_TICKS - 1] {
-            let error = check_date(DATE, date_ticks + offset).unwrap_err();
+            let error = check_date(DATE, Ticks(date.0 + offset)).unwrap_err();
             assert_eq!((error.code(), error.status()), (ErrorCode::AuthenticationFailed, 403));
         }
         for text in ["", "yesterday", "2020-09-03T18:50:45Z"] {
-            assert!(check_date(text, date_ticks).is_err(), "{text}");
+            assert!(check_date(text, date).is_err(), "{text}");
         }
     }
 
@@ -406,7 +404,7 @@ mod tests {
         #[test]
         fn any_header_is_handled(header in any::<String>()) {
             let _ = Authorization::parse(&header);
-            let _ = check_date(&header, 0);
+            let _ = check_date(&header, Ticks::MIN);
         }
     }
 }

@@ -17,8 +17,6 @@ pub const PARAMETERS_MAX: usize = 64;
 pub const TOP_MAX: u16 = 1000;
 /// The longest time that a request may ask for; a longer `timeout` means this one.
 pub const TIMEOUT_SECONDS_MAX: u64 = 30;
-/// Names in one `$select`.
-pub const SELECT_NAMES_MAX: usize = 255;
 
 /// OData options that the service does not implement (wire reference 6.1).
 const UNSERVED_OPTIONS: [&str; 5] = ["$orderby", "$skip", "$expand", "$inlinecount", "$skiptoken"];
@@ -69,21 +67,6 @@ impl<'a> QueryString<'a> {
     /// echoed in `odata.metadata`, hence `Some("")`.
     pub fn select(&self) -> Option<&str> {
         self.value("$select")
-    }
-
-    /// The names that `$select` keeps, or none when every property is wanted.
-    ///
-    /// # Errors
-    /// 400 `InvalidInput` on more than [`SELECT_NAMES_MAX`] names.
-    pub fn select_names(&self) -> Result<Option<Vec<&str>>> {
-        let Some(list) = self.select() else { return Ok(None) };
-        let names = || list.split(',').map(str::trim_ascii).filter(|name| !name.is_empty());
-        match names().count() {
-            0 => Ok(None),
-            _ if names().any(|name| name == "*") => Ok(None),
-            count if count > SELECT_NAMES_MAX => Err(ErrorCode::InvalidInput.into()),
-            _ => Ok(Some(names().collect())),
-        }
     }
 
     /// The page size that the client asks for; zero is legal and means an empty page.
@@ -144,17 +127,6 @@ impl<'a> QueryString<'a> {
         self.value("api-version")
     }
 
-    /// The fields of a shared access signature, found in one pass.
-    pub fn sas(&self) -> SasFields<'_> {
-        let mut fields = SasFields::default();
-        for (name, value) in self.iter() {
-            if let Some(field) = fields.field(name) {
-                field.get_or_insert(value);
-            }
-        }
-        fields
-    }
-
     /// Refuses options whose silent omission would give a wrong result.
     ///
     /// # Errors
@@ -174,30 +146,6 @@ fn unsigned(text: &str) -> Option<u64> {
         return None;
     }
     Some(text.parse().unwrap_or(u64::MAX))
-}
-
-/// Declares the SAS fields: member and name in the query string are the same word.
-macro_rules! sas_fields {
-    ($($field:ident)*) => {
-        /// The query parameters that make up a shared access signature, decoded once, as they are
-        /// signed.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct SasFields<'a> { $(pub $field: Option<&'a str>),* }
-
-        impl<'a> SasFields<'a> {
-            fn field(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
-                match name {
-                    $(stringify!($field) => Some(&mut self.$field),)*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-sas_fields! {
-    sv ss srt sp st se sip spr si tn spk srk epk erk sig ses sr
-    skoid sktid skt ske sks skv
 }
 
 #[cfg(test)]
@@ -227,18 +175,7 @@ mod tests {
         let parsed = query("$select=&$filter=&$top=100");
         assert_eq!(parsed.filter(), None);
         assert_eq!(parsed.select(), Some(""));
-        assert_eq!(parsed.select_names().unwrap(), None);
         assert_eq!(parsed.top().unwrap(), Some(100));
-    }
-
-    #[test]
-    fn select_is_a_list_of_names() {
-        let parsed = query("$select=a,%20b,,PartitionKey");
-        assert_eq!(parsed.select(), Some("a, b,,PartitionKey"));
-        assert_eq!(parsed.select_names().unwrap(), Some(vec!["a", "b", "PartitionKey"]));
-        assert_eq!(query("$select=*").select_names().unwrap(), None);
-        let many = format!("$select={}", "a,".repeat(SELECT_NAMES_MAX + 1));
-        assert!(query(&many).select_names().is_err());
     }
 
     #[test]
@@ -272,12 +209,11 @@ mod tests {
     #[test]
     fn sas_fields_are_decoded_once() {
         let parsed = query("sv=2019-02-02&tn=MyTable&sig=a%2Bb%3D&sig=second&spk=%2525&si=p+1");
-        let sas = parsed.sas();
-        assert_eq!(sas.sv, Some("2019-02-02"));
-        assert_eq!(sas.sig, Some("a+b="));
-        assert_eq!(sas.spk, Some("%25"));
-        assert_eq!(sas.si, Some("p 1"));
-        assert_eq!(sas.ses, None);
+        assert_eq!(parsed.value("sv"), Some("2019-02-02"));
+        assert_eq!(parsed.value("sig"), Some("a+b="));
+        assert_eq!(parsed.value("spk"), Some("%25"));
+        assert_eq!(parsed.value("si"), Some("p 1"));
+        assert_eq!(parsed.value("ses"), None);
     }
 
     #[test]
@@ -298,7 +234,7 @@ mod tests {
         #[test]
         fn parsing_never_panics(raw in any::<String>()) {
             if let Ok(parsed) = QueryString::parse(&raw) {
-                let _ = (parsed.filter(), parsed.select_names(), parsed.sas());
+                let _ = (parsed.filter(), parsed.select());
                 let _ = (parsed.top(), parsed.timeout());
             }
         }

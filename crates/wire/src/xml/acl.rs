@@ -5,7 +5,7 @@ use super::document::{
     write_open,
 };
 use crate::auth::sas::Permissions;
-use crate::auth::time;
+use crate::ticks::Ticks;
 use crate::error::{ErrorCode, Result, StorageError};
 
 /// Policies per table.
@@ -24,8 +24,8 @@ pub struct SignedIdentifier {
 /// What a policy fixes; the rest is for the token to say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessPolicy {
-    pub start_ticks: Option<i64>,
-    pub expiry_ticks: Option<i64>,
+    pub start: Option<Ticks>,
+    pub expiry: Option<Ticks>,
     pub permission: Option<Permissions>,
 }
 
@@ -99,8 +99,8 @@ fn parse_identifier(element: &Element) -> Result<SignedIdentifier> {
 fn parse_policy(element: &Element) -> Result<AccessPolicy> {
     let mut children = Children::of(element)?;
     let policy = AccessPolicy {
-        start_ticks: parse_value(children.optional("Start")?, time::parse)?,
-        expiry_ticks: parse_value(children.optional("Expiry")?, time::parse)?,
+        start: parse_value(children.optional("Start")?, Ticks::parse_iso)?,
+        expiry: parse_value(children.optional("Expiry")?, Ticks::parse_iso)?,
         permission: parse_value(children.optional("Permission")?, Permissions::parse_table)?,
     };
     children.finish()?;
@@ -127,11 +127,11 @@ fn parse_value<T>(
 
 fn write_policy(out: &mut String, policy: &AccessPolicy) {
     write_open(out, "AccessPolicy");
-    if let Some(ticks) = policy.start_ticks {
-        write_leaf(out, "Start", &time::format_seven_digits(ticks));
+    if let Some(start) = policy.start {
+        write_leaf(out, "Start", &start.to_iso_padded());
     }
-    if let Some(ticks) = policy.expiry_ticks {
-        write_leaf(out, "Expiry", &time::format_seven_digits(ticks));
+    if let Some(expiry) = policy.expiry {
+        write_leaf(out, "Expiry", &expiry.to_iso_padded());
     }
     if let Some(permission) = policy.permission {
         write_leaf(out, "Permission", &permission.table_text());
@@ -154,8 +154,8 @@ mod tests {
         SignedIdentifier {
             id: "testid".into(),
             access_policy: Some(AccessPolicy {
-                start_ticks: time::parse("2011-10-11"),
-                expiry_ticks: time::parse("2011-10-12"),
+                start: Ticks::parse_iso("2011-10-11"),
+                expiry: Ticks::parse_iso("2011-10-12"),
                 permission: Some(Permissions::READ),
             }),
         }
@@ -288,8 +288,8 @@ mod tests {
             bits in proptest::option::of(1u8..16),
         ) {
             let policy = AccessPolicy {
-                start_ticks: start,
-                expiry_ticks: expiry,
+                start: start,
+                expiry: expiry,
                 permission: bits.and_then(Permissions::from_bits),
             };
             let policy = Some(policy).filter(|policy| *policy != AccessPolicy::default());

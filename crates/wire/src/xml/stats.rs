@@ -3,14 +3,14 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::document::{BYTE_ORDER_MARK, DECLARATION, write_close, write_leaf, write_open};
-use crate::auth::time::{TICKS_PER_SECOND, UNIX_EPOCH_TICKS};
+use crate::ticks::Ticks;
 
 /// The state of geo-replication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceStats {
     /// The secondary answers; writes before this moment can be read there.
     Live {
-        last_sync_ticks: i64,
+        last_sync: Ticks,
     },
     Bootstrap,
     Unavailable,
@@ -19,7 +19,7 @@ pub enum ServiceStats {
 /// Writes the document. The time is RFC 1123, and empty unless the secondary is live.
 pub fn write(stats: &ServiceStats) -> String {
     let (status, last_sync) = match stats {
-        ServiceStats::Live { last_sync_ticks } => ("live", http_date(*last_sync_ticks)),
+        ServiceStats::Live { last_sync } => ("live", http_date(*last_sync)),
         ServiceStats::Bootstrap => ("bootstrap", String::new()),
         ServiceStats::Unavailable => ("unavailable", String::new()),
     };
@@ -34,22 +34,21 @@ pub fn write(stats: &ServiceStats) -> String {
 }
 
 /// HTTP dates start with 1970; an earlier moment is printed as that one.
-fn http_date(ticks: i64) -> String {
-    let seconds = (ticks - UNIX_EPOCH_TICKS).max(0) / TICKS_PER_SECOND;
+fn http_date(moment: Ticks) -> String {
+    let seconds = moment.unix_seconds().max(0);
     httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds.unsigned_abs()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::time;
 
     /// The recorded body in the reference, section 12.3.
     #[test]
     fn a_live_secondary() {
-        let last_sync_ticks = time::parse("2021-09-20T23:06:50.9Z").unwrap();
+        let last_sync = Ticks::parse_iso("2021-09-20T23:06:50.9Z").unwrap();
         assert_eq!(
-            write(&ServiceStats::Live { last_sync_ticks }),
+            write(&ServiceStats::Live { last_sync }),
             "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceStats><GeoReplication><Status>live</Status><LastSyncTime>Mon, 20 Sep 2021 23:06:50 GMT</LastSyncTime></GeoReplication></StorageServiceStats>"
         );
     }

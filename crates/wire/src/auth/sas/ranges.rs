@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use super::refused;
 use crate::error::Result;
-use crate::text_order::compare_utf16;
+use crate::key::compare_text;
 
 /// One end of a range; a row key cannot stand without its partition key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,8 +82,8 @@ impl KeyBound {
 
     /// Where a key lies relative to this bound; without a row key the whole partition is on it.
     fn compare(&self, partition_key: &str, row_key: &str) -> Ordering {
-        compare_utf16(partition_key, &self.partition_key).then_with(|| match &self.row_key {
-            Some(bound) => compare_utf16(row_key, bound),
+        compare_text(partition_key, &self.partition_key).then_with(|| match &self.row_key {
+            Some(bound) => compare_text(row_key, bound),
             None => Ordering::Equal,
         })
     }

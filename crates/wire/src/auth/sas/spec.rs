@@ -10,7 +10,7 @@ use super::fields::SasFields;
 use super::ranges::{KeyBound, KeyRangeLimit};
 use super::values::{IpRange, Permissions, Protocols, ResourceTypes, SasVersion};
 use crate::auth::key::AccountKey;
-use crate::auth::time;
+use crate::ticks::Ticks;
 
 /// What an account token shall allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,20 +18,20 @@ pub struct AccountSasSpec {
     pub version: SasVersion,
     pub permissions: Permissions,
     pub resource_types: ResourceTypes,
-    pub start_ticks: Option<i64>,
-    pub expiry_ticks: i64,
+    pub start: Option<Ticks>,
+    pub expiry: Ticks,
     pub ip_range: Option<IpRange>,
     pub protocols: Option<Protocols>,
 }
 
 impl AccountSasSpec {
-    pub fn new(permissions: Permissions, resource_types: ResourceTypes, expiry_ticks: i64) -> Self {
+    pub fn new(permissions: Permissions, resource_types: ResourceTypes, expiry: Ticks) -> Self {
         Self {
             version: SasVersion::CURRENT,
             permissions,
             resource_types,
-            start_ticks: None,
-            expiry_ticks,
+            start: None,
+            expiry,
             ip_range: None,
             protocols: None,
         }
@@ -44,8 +44,8 @@ impl AccountSasSpec {
             services: owned(&"t"),
             resource_types: owned(&self.resource_types),
             permissions: owned(&self.permissions.account_text()),
-            start: self.start_ticks.map(time_text),
-            expiry: Some(time_text(self.expiry_ticks)),
+            start: self.start.map(time_text),
+            expiry: Some(time_text(self.expiry)),
             ip_range: self.ip_range.as_ref().and_then(owned),
             protocols: self.protocols.and_then(|protocols| owned(&protocols.as_str())),
             ..SasFields::default()
@@ -62,8 +62,8 @@ pub struct TableSasSpec {
     pub version: SasVersion,
     pub table: String,
     pub permissions: Option<Permissions>,
-    pub start_ticks: Option<i64>,
-    pub expiry_ticks: Option<i64>,
+    pub start: Option<Ticks>,
+    pub expiry: Option<Ticks>,
     /// The id of a stored access policy.
     pub identifier: Option<String>,
     /// Needs a version from 2015-04-05 on: older ones cannot sign it, and the token would be
@@ -77,10 +77,10 @@ pub struct TableSasSpec {
 
 impl TableSasSpec {
     /// A token with its own permissions and expiry.
-    pub fn new(table: impl Into<String>, permissions: Permissions, expiry_ticks: i64) -> Self {
+    pub fn new(table: impl Into<String>, permissions: Permissions, expiry: Ticks) -> Self {
         Self {
             permissions: Some(permissions),
-            expiry_ticks: Some(expiry_ticks),
+            expiry: Some(expiry),
             identifier: None,
             ..Self::with_policy(table, String::new())
         }
@@ -92,8 +92,8 @@ impl TableSasSpec {
             version: SasVersion::CURRENT,
             table: table.into(),
             permissions: None,
-            start_ticks: None,
-            expiry_ticks: None,
+            start: None,
+            expiry: None,
             identifier: Some(identifier.into()),
             ip_range: None,
             protocols: None,
@@ -110,8 +110,8 @@ impl TableSasSpec {
             version: owned(&self.version),
             table: owned(&self.table),
             permissions: self.permissions.and_then(|set| owned(&set.table_text())),
-            start: self.start_ticks.map(time_text),
-            expiry: self.expiry_ticks.map(time_text),
+            start: self.start.map(time_text),
+            expiry: self.expiry.map(time_text),
             identifier: self.identifier.as_ref().and_then(owned),
             ip_range: self.ip_range.as_ref().and_then(owned),
             protocols: self.protocols.and_then(|protocols| owned(&protocols.as_str())),
@@ -131,8 +131,8 @@ fn owned(value: &impl ToString) -> Option<Cow<'static, str>> {
     Some(Cow::Owned(value.to_string()))
 }
 
-fn time_text(ticks: i64) -> Cow<'static, str> {
-    Cow::Owned(time::format_whole_seconds(ticks))
+fn time_text(moment: Ticks) -> Cow<'static, str> {
+    Cow::Owned(moment.whole_seconds().to_iso())
 }
 
 #[cfg(test)]
@@ -146,9 +146,9 @@ mod tests {
     /// for the same fields; only the order of the query differs.
     #[test]
     fn tokens_equal_those_of_the_python_sdk() {
-        let expiry_ticks = time::parse("2030-01-01").unwrap();
+        let expiry = Ticks::parse_iso("2030-01-01").unwrap();
         assert_eq!(
-            TableSasSpec::new("MyTable", Permissions::READ, expiry_ticks).sign(ACCOUNT, &dev_key()),
+            TableSasSpec::new("MyTable", Permissions::READ, expiry).sign(ACCOUNT, &dev_key()),
             "sv=2019-02-02&tn=MyTable&sp=r&se=2030-01-01T00%3A00%3A00Z&sig=YzfTkKP8gj98vRhYfivNKLH2Xo8G8Lk0DYF%2BbUMCg04%3D"
         );
         assert_eq!(
@@ -160,11 +160,11 @@ mod tests {
     /// Computed with Python's `hmac` over the string of the reference, section 10.5.
     #[test]
     fn a_new_version_signs_the_encryption_scope() {
-        let expiry_ticks = time::parse("2030-01-01").unwrap();
+        let expiry = Ticks::parse_iso("2030-01-01").unwrap();
         let spec = AccountSasSpec {
             version: SasVersion::ENCRYPTION_SCOPE,
             protocols: Some(Protocols::HttpsOnly),
-            ..AccountSasSpec::new(Permissions::ACCOUNT_ALL, ResourceTypes::ALL, expiry_ticks)
+            ..AccountSasSpec::new(Permissions::ACCOUNT_ALL, ResourceTypes::ALL, expiry)
         };
         assert_eq!(
             spec.sign(ACCOUNT, &dev_key()),

@@ -9,13 +9,13 @@ use super::ranges::KeyRangeLimit;
 use super::refused;
 use super::values::{IpRange, Permissions, Protocols, ResourceTypes, SasVersion};
 use crate::auth::key::{AccountKey, Signature};
-use crate::auth::time::{self, TICKS_PER_MINUTE};
 use crate::error::{ErrorCode, Result, StorageError};
+use crate::ticks::Ticks;
 use crate::xml::acl::{AccessPolicy, SignedIdentifier};
 
 /// How early a token may be used: signers write `st` from their own clock. There is no such grace
 /// at the end.
-pub const START_SKEW_TICKS: i64 = TICKS_PER_MINUTE;
+pub const START_SKEW_TICKS: i64 = Ticks::PER_MINUTE;
 
 /// A token whose fields are well-formed, and nothing more: its signature is not checked yet.
 #[derive(Clone, Debug)]
@@ -23,8 +23,8 @@ pub struct SasToken<'a> {
     fields: SasFields<'a>,
     version: SasVersion,
     signature: Signature,
-    start_ticks: Option<i64>,
-    expiry_ticks: Option<i64>,
+    start: Option<Ticks>,
+    expiry: Option<Ticks>,
     permissions: Option<Permissions>,
     ip_range: Option<IpRange>,
     protocols: Option<Protocols>,
@@ -44,7 +44,7 @@ pub struct VerifiedSas<'a>(SasToken<'a>);
 /// Where and when a request came in.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestOrigin {
-    pub now_ticks: i64,
+    pub now: Ticks,
     pub client: IpAddr,
     /// The request came over TLS, here or at a trusted proxy.
     pub https: bool,
@@ -81,8 +81,8 @@ impl<'a> SasToken<'a> {
         Ok(Some(Self {
             signature,
             version,
-            start_ticks: optional(&fields.start, "st", time::parse)?,
-            expiry_ticks: optional(&fields.expiry, "se", time::parse)?,
+            start: optional(&fields.start, "st", Ticks::parse_iso)?,
+            expiry: optional(&fields.expiry, "se", Ticks::parse_iso)?,
             permissions: optional(&fields.permissions, "sp", parse_permissions)?,
             ip_range: optional(&fields.ip_range, "sip", IpRange::parse)?,
             protocols: optional(&fields.protocols, "spr", Protocols::parse)?,
@@ -181,13 +181,13 @@ impl VerifiedSas<'_> {
     pub fn grant(&self, origin: &RequestOrigin, policies: &[SignedIdentifier]) -> Result<Grant> {
         let token = &self.0;
         let policy = self.policy(policies)?;
-        let start_ticks = either(token.start_ticks, policy.start_ticks, "start")?;
-        let expiry_ticks = either(token.expiry_ticks, policy.expiry_ticks, "expiry")?
+        let start = either(token.start, policy.start, "start")?;
+        let expiry = either(token.expiry, policy.expiry, "expiry")?
             .ok_or_else(|| refused("neither token nor policy has an expiry"))?;
         let permissions = either(token.permissions, policy.permission, "permission")?
             .ok_or_else(|| refused("neither token nor policy has permissions"))?;
 
-        check_time(origin.now_ticks, start_ticks, expiry_ticks)?;
+        check_time(origin.now, start, expiry)?;
         if token.protocols == Some(Protocols::HttpsOnly) && !origin.https {
             return Err(ErrorCode::AuthorizationProtocolMismatch.into());
         }
@@ -247,15 +247,15 @@ fn either<T>(token: Option<T>, policy: Option<T>, name: &'static str) -> Result<
     }
 }
 
-fn check_time(now_ticks: i64, start_ticks: Option<i64>, expiry_ticks: i64) -> Result<()> {
+fn check_time(now: Ticks, start: Option<Ticks>, expiry: Ticks) -> Result<()> {
     let started =
-        start_ticks.is_none_or(|start| now_ticks >= start.saturating_sub(START_SKEW_TICKS));
-    if started && now_ticks < expiry_ticks {
+        start.is_none_or(|start| now.0 >= start.0 - START_SKEW_TICKS);
+    if started && now < expiry {
         return Ok(());
     }
     Err(refused(format!(
-        "signature not valid in the specified time frame: start_ticks={start_ticks:?} \
-         expiry_ticks={expiry_ticks} now_ticks={now_ticks}"
+        "signature not valid in the specified time frame: start={start:?} \
+         expiry={expiry:?} now={now:?}"
     )))
 }
 
@@ -283,13 +283,13 @@ mod tests {
 
     const ACCOUNT: &str = "devstoreaccount1";
 
-    fn ticks(text: &str) -> i64 {
-        time::parse(text).unwrap()
+    fn ticks(text: &str) -> Ticks {
+        Ticks::parse_iso(text).unwrap()
     }
 
     fn origin() -> RequestOrigin {
         RequestOrigin {
-            now_ticks: ticks("2025-06-01"),
+            now: ticks("2025-06-01"),
             client: [168, 1, 5, 65].into(),
             https: true,
         }
@@ -489,11 +489,11 @@ mod tests {
     #[test]
     fn the_time_frame() {
         let query = sign("tn=t&sp=r&st=2025-01-01&se=2025-01-02&sv=2019-02-02");
-        let at = |now_ticks| code(grant_at(&query, &RequestOrigin { now_ticks, ..origin() }, &[]));
+        let at = |now| code(grant_at(&query, &RequestOrigin { now, ..origin() }, &[]));
         let (start, expiry) = (ticks("2025-01-01"), ticks("2025-01-02"));
-        assert_eq!(at(start - START_SKEW_TICKS - 1), FAILED);
-        assert_eq!(at(start - START_SKEW_TICKS), None);
-        assert_eq!(at(expiry - 1), None);
+        assert_eq!(at(Ticks(start.0 - START_SKEW_TICKS - 1)), FAILED);
+        assert_eq!(at(Ticks(start.0 - START_SKEW_TICKS)), None);
+        assert_eq!(at(Ticks(expiry.0 - 1)), None);
         assert_eq!(at(expiry), FAILED);
     }
 
@@ -525,8 +525,8 @@ mod tests {
         // Made by azure-data-tables 12.7.0 generate_table_sas(policy_id="my policy").
         let query = "sv=2019-02-02&si=my%20policy&tn=MyTable&sig=R0Jv/wD9ahnddgRJbER0FVrPrzBkDaZ%2BHZZ2Oihzy7s%3D";
         let full = AccessPolicy {
-            start_ticks: Some(ticks("2025-01-01")),
-            expiry_ticks: Some(ticks("2026-01-01")),
+            start: Some(ticks("2025-01-01")),
+            expiry: Some(ticks("2026-01-01")),
             permission: Some(Permissions::READ),
         };
         let stored = |policy: &AccessPolicy| {
@@ -550,10 +550,10 @@ mod tests {
         let bare = SignedIdentifier { id: "my policy".into(), access_policy: None };
         assert_eq!(code(grant_at(query, &origin(), &[bare])), FAILED);
         for policy in [
-            AccessPolicy { expiry_ticks: None, ..full.clone() },
+            AccessPolicy { expiry: None, ..full.clone() },
             AccessPolicy { permission: None, ..full.clone() },
-            AccessPolicy { expiry_ticks: Some(ticks("2025-05-01")), ..full.clone() },
-            AccessPolicy { start_ticks: Some(ticks("2025-07-01")), ..full.clone() },
+            AccessPolicy { expiry: Some(ticks("2025-05-01")), ..full.clone() },
+            AccessPolicy { start: Some(ticks("2025-07-01")), ..full.clone() },
         ] {
             assert_eq!(code(with(query, &policy)), FAILED, "{policy:?}");
         }
@@ -564,7 +564,7 @@ mod tests {
             assert_eq!(code(with(&query, &full)), FAILED, "{field}");
         }
         let query = sign("tn=t&si=my%20policy&sv=2019-02-02&sp=d&se=2026-01-01");
-        let start = AccessPolicy { start_ticks: full.start_ticks, ..AccessPolicy::default() };
+        let start = AccessPolicy { start: full.start, ..AccessPolicy::default() };
         assert_eq!(code(with(&query, &start)), None);
         // Ids are compared with case.
         let query = sign("tn=t&si=My%20Policy&sv=2019-02-02");
@@ -593,7 +593,7 @@ mod tests {
             let (spk, srk, epk, erk) = (&*keys.0, &*keys.1, &*keys.2, &*keys.3);
             TableSasSpec {
                 version,
-                start_ticks: start.then(|| ticks("2020-01-01T01:02:03Z")),
+                start: start.then(|| ticks("2020-01-01T01:02:03Z")),
                 protocols: https.then_some(Protocols::HttpsOnly),
                 ip_range: IpRange::parse("168.1.5.60-168.1.5.70"),
                 range: KeyRangeLimit::new(Some(spk), Some(srk), Some(epk), Some(erk)).unwrap(),
@@ -666,7 +666,7 @@ mod tests {
             let permissions = Permissions::from_bits(bits).unwrap();
             let spec = AccountSasSpec {
                 version,
-                start_ticks: Some(ticks("2020-01-01")),
+                start: Some(ticks("2020-01-01")),
                 ip_range: IpRange::parse("168.1.5.65"),
                 protocols: Some(Protocols::HttpsAndHttp),
                 ..AccountSasSpec::new(permissions, resource_types, ticks("2030-01-01"))

@@ -300,7 +300,7 @@ fn leftover_sas_fields_are_part_of_the_query() {
         wrap(&["POST https://acct.table.core.windows.net/t1x?tn=t1x&si=policy HTTP/1.1\n\n{}"]);
     let operations = operations(&body);
     assert!(is_insert(&operations[0]));
-    assert_eq!(operations[0].query().unwrap().sas().tn, Some("t1x"));
+    assert_eq!(operations[0].query().unwrap().value("tn"), Some("t1x"));
 }
 
 #[test]

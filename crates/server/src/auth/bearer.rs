@@ -1,0 +1,203 @@
+//! Bearer tokens (OpenID Connect): the signature by the issuer's keys, issuer, audience and lifetime, and what
+//! the token's roles allow. Off unless configured.
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use http::HeaderValue;
+use http::header::WWW_AUTHENTICATE;
+use jsonwebtoken::jwk::{AlgorithmParameters, JwkSet};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::Deserialize;
+use tavola_wire::auth::sas::{Grant, Permissions, ResourceTypes};
+use tavola_wire::{ErrorCode, StorageError};
+
+use super::Identity;
+use crate::config::{BearerConfig, KeySource};
+use crate::error::Result;
+use crate::head::RequestHead;
+use crate::jwks;
+use crate::respond::Reply;
+use crate::services::Services;
+
+/// Clocks of issuers differ from ours by so much.
+const LEEWAY_SECONDS: u64 = 60;
+/// The keys are fetched anew for a token with an unknown key, but not more often than this.
+const REFRESH_PAUSE: Duration = Duration::from_secs(60);
+/// Algorithms that prove who signed. Never `none`, never a shared secret.
+const ALGORITHMS: [Algorithm; 8] = [
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+    Algorithm::ES256,
+    Algorithm::ES384,
+];
+
+/// Checks bearer tokens.
+#[derive(Debug)]
+pub struct BearerVerifier {
+    config: BearerConfig,
+    roles: BTreeMap<String, Permissions>,
+    keys: RwLock<Keys>,
+}
+
+#[derive(Debug)]
+struct Keys {
+    set: JwkSet,
+    fetched: Instant,
+}
+
+/// Why tokens cannot be checked at all.
+#[derive(Debug, thiserror::Error)]
+pub enum BearerError {
+    #[error("role {role:?} has permissions {letters:?}; expected letters of \"raudlcw\"")]
+    Permissions { role: String, letters: String },
+    #[error("cannot load the issuer's keys")]
+    Keys(#[from] jwks::JwksError),
+}
+
+#[derive(Debug, Deserialize)]
+struct Claims {
+    #[serde(default)]
+    roles: Vec<String>,
+}
+
+impl BearerVerifier {
+    pub async fn new(config: BearerConfig) -> Result<Self, BearerError> {
+        let mut roles = BTreeMap::new();
+        for (role, letters) in &config.roles {
+            let permissions = Permissions::parse_account(letters).ok_or_else(|| {
+                BearerError::Permissions { role: role.clone(), letters: letters.clone() }
+            })?;
+            roles.insert(role.clone(), permissions);
+        }
+        let set = jwks::load(&config.keys).await?;
+        let keys = RwLock::new(Keys { set, fetched: Instant::now() });
+        Ok(Self { config, roles, keys })
+    }
+
+    /// What the bearer of this token may do.
+    async fn grant(&self, token: &str) -> Result<Grant> {
+        let claims = match self.claims(token) {
+            Err(Unverified::UnknownKey) if self.refresh().await => self.claims(token),
+            claims => claims,
+        };
+        let claims = claims.map_err(|reason| refused(reason.to_string()))?;
+        let permissions = claims
+            .roles
+            .iter()
+            .filter_map(|role| self.roles.get(role))
+            .fold(Permissions::NONE, |all, role| all | *role);
+        Ok(Grant::Account { resource_types: ResourceTypes::ALL, permissions })
+    }
+
+    fn claims(&self, token: &str) -> Result<Claims, Unverified> {
+        let header = decode_header(token)?;
+        if !ALGORITHMS.contains(&header.alg) {
+            return Err(Unverified::Algorithm);
+        }
+        let mut validation = Validation::new(header.alg);
+        validation.leeway = LEEWAY_SECONDS;
+        validation.validate_nbf = true;
+        validation.set_issuer(&[&self.config.issuer]);
+        validation.set_audience(&self.config.audiences);
+        validation.set_required_spec_claims(&["exp", "iss", "aud"]);
+        let key = self.key(header.kid.as_deref())?;
+        Ok(decode::<Claims>(token, &key, &validation)?.claims)
+    }
+
+    fn key(&self, kid: Option<&str>) -> Result<DecodingKey, Unverified> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let jwk = match kid {
+            Some(kid) => keys.set.find(kid),
+            None if keys.set.keys.len() == 1 => keys.set.keys.first(),
+            None => None,
+        };
+        let jwk = jwk.ok_or(Unverified::UnknownKey)?;
+        if matches!(jwk.algorithm, AlgorithmParameters::OctetKey(_)) {
+            return Err(Unverified::Algorithm);
+        }
+        Ok(DecodingKey::from_jwk(jwk)?)
+    }
+
+    /// Fetches the keys again, because issuers change them; whether they were fetched.
+    async fn refresh(&self) -> bool {
+        if let KeySource::File(_) = self.config.keys {
+            return self.reload().await;
+        }
+        let due = {
+            let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+            let due = keys.fetched.elapsed() >= REFRESH_PAUSE;
+            if due {
+                keys.fetched = Instant::now();
+            }
+            due
+        };
+        due && self.reload().await
+    }
+
+    async fn reload(&self) -> bool {
+        match jwks::load(&self.config.keys).await {
+            Ok(set) => {
+                self.keys.write().unwrap_or_else(PoisonError::into_inner).set = set;
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot fetch the issuer's keys");
+                false
+            }
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Unverified {
+    #[error("no key of the issuer has the token's key id")]
+    UnknownKey,
+    #[error("the token's algorithm is not accepted")]
+    Algorithm,
+    #[error("{0}")]
+    Invalid(#[from] jsonwebtoken::errors::Error),
+}
+
+/// Checks the token of a request.
+///
+/// # Errors
+/// 401 `InvalidAuthenticationInfo` for a bad one, or for any when tokens are not configured.
+pub async fn authenticate(
+    services: &Services,
+    head: &RequestHead<'_>,
+    token: &str,
+) -> Result<Identity> {
+    let Some(verifier) = &services.bearer else {
+        return Err(refused("bearer tokens are not configured"));
+    };
+    if !head.peer.tls && !verifier.config.allow_http {
+        return Err(refused("bearer tokens are taken over TLS alone"));
+    }
+    verifier.grant(token).await.map(Identity::Bearer)
+}
+
+fn refused(reason: impl Into<String>) -> StorageError {
+    let reason: String = reason.into();
+    StorageError::new(ErrorCode::InvalidAuthenticationInfo).status_override(401).caused_by(reason)
+}
+
+/// Tells a client without valid credentials where to get some.
+pub fn challenge(services: &Services, reply: &mut Reply) {
+    let challenge = match &services.bearer {
+        Some(verifier) => {
+            let resource = verifier.config.audiences.first().map_or("", String::as_str);
+            let issuer = verifier.config.issuer.trim_end_matches('/');
+            format!("Bearer authorization_uri={issuer}/oauth2/authorize resource_id={resource}")
+        }
+        None => "SharedKey".to_owned(),
+    };
+    if let Ok(challenge) = HeaderValue::try_from(challenge) {
+        reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+}

@@ -1,0 +1,313 @@
+//! Entity group transactions: up to a hundred changes of one partition, all of them or none; or one query.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tavola_wire::auth::sas::{Access, EntityOperation};
+use tavola_wire::batch::request::OPERATIONS_MAX;
+use tavola_wire::batch::response::{Outcome, indexed_message};
+use tavola_wire::batch::{BatchRequest, BatchWriter, Changeset, Operation, Part, PartResponse};
+use tavola_wire::json::push_error;
+use tavola_wire::names::TableName;
+use tavola_wire::negotiate::{MetadataLevel, Preference};
+use tavola_wire::uri::ResourcePath;
+use tavola_wire::verb::Verb;
+use tavola_wire::{ErrorCode, StorageError};
+
+use super::change_set::{self, Refused};
+use super::entity_change::{Applied, Condition, EntityChange};
+use super::update_entity::{entity_operation, refuse_if_none_match};
+use super::{get_entity, insert_entity};
+use crate::catalogue::Table;
+use crate::context::RequestContext;
+use crate::error::Result;
+use crate::respond::{self, Reply, is_front_end};
+use crate::route::EntityAddress;
+
+pub async fn run(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
+    let content_type = context.head.header("content-type").unwrap_or_default();
+    let batch = BatchRequest::parse(content_type, body)?;
+    let id = context.services.ids.next().to_string();
+    let mut writer = BatchWriter::new(&id);
+    match &batch.parts[..] {
+        [Part::Single(operation)] if operation.verb == Verb::Get => {
+            query(context, operation, &mut writer).await?;
+        }
+        parts => changesets(context, parts, &mut writer).await?,
+    }
+    let content_type = writer.content_type();
+    Ok(respond::multipart(&content_type, writer.finish()))
+}
+
+/// The first changeset is executed; any other is refused in its place.
+async fn changesets(
+    context: &RequestContext<'_>,
+    parts: &[Part<'_>],
+    writer: &mut BatchWriter<'_>,
+) -> Result<()> {
+    if parts.iter().any(|part| matches!(part, Part::Single(_))) {
+        return Err(ErrorCode::InvalidInput.into());
+    }
+    if context.head.address.secondary {
+        return Err(ErrorCode::InsufficientAccountPermissions.into());
+    }
+    for (index, part) in parts.iter().enumerate() {
+        let Part::Changeset(changeset) = part else { continue };
+        let outcome = match index {
+            0 => execute(context, changeset).await,
+            _ => Err(Refused { index: 0, error: ErrorCode::InvalidInput.into() }),
+        };
+        let id = context.services.ids.next().to_string();
+        match outcome {
+            Ok(answers) => {
+                let parts = changeset.operations.iter().zip(&answers);
+                writer.changeset(&id, parts.map(|(operation, answer)| answer.part(operation)));
+            }
+            // What is not the client's fault fails the request, so that clients try again.
+            Err(Refused { error, .. }) if error.status() >= 500 => return Err(error),
+            Err(refused) => {
+                let operation = changeset.operations.get(refused.index);
+                let failure = Failure::new(context, &refused, operation);
+                writer.changeset(&id, [failure.part(operation)]);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes all changes of a changeset, or none.
+async fn execute(
+    context: &RequestContext<'_>,
+    changeset: &Changeset<'_>,
+) -> Result<Vec<Answer>, Refused> {
+    if changeset.exceeds_limit {
+        return Err(Refused { index: OPERATIONS_MAX - 1, error: Changeset::limit_error() });
+    }
+    let mut prepared = Prepared::default();
+    for (index, operation) in changeset.operations.iter().enumerate() {
+        prepared.add(context, operation).await.map_err(|error| Refused { index, error })?;
+    }
+    let Some((table, name)) = prepared.table else { return Ok(Vec::new()) };
+    let keys: Vec<_> = prepared
+        .changes
+        .iter()
+        .map(|change| (change.partition_key.clone(), change.row_key.clone()))
+        .collect();
+    let engine = &context.services.engine;
+    let applied = change_set::commit(engine, &table, prepared.changes, context.now).await?;
+    let answers = changeset.operations.iter().zip(keys).zip(&applied).enumerate();
+    answers
+        .map(|(index, ((operation, keys), applied))| {
+            Answer::new(context, &name, operation, &keys, applied)
+                .map_err(|error| Refused { index, error })
+        })
+        .collect()
+}
+
+/// The changes of a changeset, checked one by one: one table, one partition, each row once.
+#[derive(Default)]
+struct Prepared {
+    table: Option<(Arc<Table>, TableName<'static>)>,
+    changes: Vec<EntityChange>,
+    rows: HashSet<String>,
+}
+
+impl Prepared {
+    async fn add(
+        &mut self,
+        context: &RequestContext<'_>,
+        operation: &Operation<'_>,
+    ) -> Result<()> {
+        let resource = operation.resource(&context.account.name)?;
+        let Some(name) = resource.table().cloned() else {
+            return Err(ErrorCode::InvalidInput.into());
+        };
+        let condition = Condition::from_header(operation.if_match)?;
+        let kind = match (operation.verb, &resource) {
+            (Verb::Post, ResourcePath::TableEntities(_)) => EntityOperation::Insert,
+            (verb @ (Verb::Put | Verb::Merge | Verb::Delete), ResourcePath::Entity { .. }) => {
+                entity_operation(verb, condition)
+            }
+            _ => return Err(ErrorCode::InvalidInput.into()),
+        };
+        context.identity.allows(Access::Entity { table: name.as_str(), operation: kind })?;
+        match &self.table {
+            None => {
+                let table = context.services.catalogue.find(context.account.id, &name).await?;
+                self.table = Some((table, name.into_owned()));
+            }
+            Some((_, first)) if first.is_same_table(&name) => {}
+            Some(_) => return Err(ErrorCode::CommandsInBatchActOnDifferentPartitions.into()),
+        }
+        let change = match resource {
+            ResourcePath::Entity { table, partition_key, row_key } => {
+                if !context.services.settings.loose {
+                    refuse_if_none_match(operation.if_none_match, operation.if_match)?;
+                }
+                let address = EntityAddress { table, partition_key, row_key };
+                EntityChange::at(operation.verb, &address, condition, operation.body)?
+            }
+            _ => EntityChange::insert(operation.body)?,
+        };
+        context.identity.allows_key(kind, &change.partition_key, &change.row_key)?;
+        if self.changes.first().is_some_and(|first| first.partition_key != change.partition_key) {
+            return Err(ErrorCode::CommandsInBatchActOnDifferentPartitions.into());
+        }
+        if !self.rows.insert(change.row_key.clone()) {
+            return Err(ErrorCode::InvalidDuplicateRow.into());
+        }
+        self.changes.push(change);
+        Ok(())
+    }
+}
+
+/// What an operation came to, with the texts that its part of the response borrows.
+enum Answer {
+    Inserted { location: String, etag: String, echo: Option<(MetadataLevel, Vec<u8>)> },
+    Updated { etag: String },
+    Deleted,
+}
+
+impl Answer {
+    fn new(
+        context: &RequestContext<'_>,
+        table: &TableName<'_>,
+        operation: &Operation<'_>,
+        (partition_key, row_key): &(String, String),
+        applied: &Applied,
+    ) -> Result<Self> {
+        let etag = applied.timestamp.to_etag();
+        Ok(match operation.verb {
+            Verb::Delete => Self::Deleted,
+            Verb::Post => {
+                let base = context.head.base();
+                let location = insert_entity::location(&base, table, partition_key, row_key);
+                let echo = match preference(operation) {
+                    Some(Preference::ReturnNoContent) => None,
+                    _ => {
+                        let level = level(operation)?;
+                        let echo = insert_entity::echo(
+                            context,
+                            table,
+                            partition_key,
+                            row_key,
+                            applied,
+                            level,
+                        )?;
+                        Some((level, echo))
+                    }
+                };
+                Self::Inserted { location, etag, echo }
+            }
+            _ => Self::Updated { etag },
+        })
+    }
+
+    fn part<'a>(&'a self, operation: &Operation<'a>) -> PartResponse<'a> {
+        let (outcome, preference_applied) = match self {
+            Self::Deleted => (Outcome::Deleted, None),
+            Self::Updated { etag } => (Outcome::Updated { etag }, None),
+            Self::Inserted { location, etag, echo: None } => {
+                (Outcome::Inserted { location, etag }, preference(operation))
+            }
+            Self::Inserted { location, etag, echo: Some((level, body)) } => {
+                let content_type = level.content_type();
+                let outcome = Outcome::InsertedWithContent { content_type, location, etag, body };
+                (outcome, preference(operation))
+            }
+        };
+        PartResponse { content_id: operation.content_id, preference_applied, outcome }
+    }
+}
+
+/// The one part that stands for a changeset which was not executed.
+struct Failure {
+    status: u16,
+    no_cache: bool,
+    level: MetadataLevel,
+    body: Vec<u8>,
+}
+
+impl Failure {
+    fn new(
+        context: &RequestContext<'_>,
+        refused: &Refused,
+        operation: Option<&Operation<'_>>,
+    ) -> Self {
+        let Refused { index, error } = refused;
+        let mut body = Vec::with_capacity(256);
+        let message = indexed_message(*index, error.message());
+        let id = context.id.to_string();
+        push_error(&mut body, error.code().as_str(), &message, &id, context.services.clock.now());
+        Self {
+            status: error.status(),
+            no_cache: !is_front_end(error.code()),
+            level: operation.and_then(|operation| level(operation).ok()).unwrap_or_default(),
+            body,
+        }
+    }
+
+    fn part<'a>(&'a self, operation: Option<&Operation<'a>>) -> PartResponse<'a> {
+        PartResponse {
+            content_id: operation.and_then(|operation| operation.content_id),
+            preference_applied: operation.and_then(preference),
+            outcome: Outcome::Failed {
+                status: self.status,
+                no_cache: self.no_cache,
+                content_type: self.level.content_type(),
+                body: &self.body,
+            },
+        }
+    }
+}
+
+/// The query that a batch may consist of: one entity by its keys.
+async fn query(
+    context: &RequestContext<'_>,
+    operation: &Operation<'_>,
+    writer: &mut BatchWriter<'_>,
+) -> Result<()> {
+    let level = level(operation)?;
+    let found = read(context, operation, level).await;
+    match found {
+        Ok((body, timestamp)) => {
+            let etag = timestamp.to_etag();
+            let content_type = level.content_type();
+            let outcome = Outcome::Queried { content_type, etag: Some(&etag), body: &body };
+            let content_id = operation.content_id;
+            writer.single(&PartResponse { content_id, preference_applied: None, outcome });
+        }
+        Err(error) if error.status() >= 500 && error.code() != ErrorCode::NotImplemented => {
+            return Err(error);
+        }
+        Err(error) => {
+            let failure = Failure::new(context, &Refused { index: 0, error }, Some(operation));
+            writer.single(&failure.part(Some(operation)));
+        }
+    }
+    Ok(())
+}
+
+async fn read(
+    context: &RequestContext<'_>,
+    operation: &Operation<'_>,
+    level: MetadataLevel,
+) -> Result<(Vec<u8>, tavola_wire::Ticks)> {
+    match operation.resource(&context.account.name)? {
+        ResourcePath::Entity { table, partition_key, row_key } => {
+            let address = EntityAddress { table, partition_key, row_key };
+            let query = operation.query()?;
+            get_entity::read(context, &address, level, query.select()).await
+        }
+        _ => Err(StorageError::new(ErrorCode::NotImplemented)),
+    }
+}
+
+fn preference(operation: &Operation<'_>) -> Option<Preference> {
+    let is_insert = operation.verb == Verb::Post;
+    operation.prefer.filter(|_| is_insert).and_then(Preference::parse)
+}
+
+fn level(operation: &Operation<'_>) -> Result<MetadataLevel> {
+    MetadataLevel::negotiate(operation.query()?.format(), operation.accept)
+}
