@@ -6,6 +6,7 @@
 pub mod entity;
 pub mod error;
 pub mod key;
+pub mod select;
 pub mod ticks;
 
 pub use error::{ErrorCode, StorageError};
