@@ -5,6 +5,7 @@
 
 pub mod entity;
 pub mod error;
+pub mod filter;
 pub mod key;
 pub mod select;
 pub mod ticks;
