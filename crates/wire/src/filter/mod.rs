@@ -10,6 +10,17 @@
 mod expr;
 mod lexer;
 mod parse;
+mod plan;
+mod program;
+mod spans;
+mod table_filter;
 
 pub use expr::{Comparison, Expr, Literal, Operator};
 pub use parse::{DEPTH_MAX, parse};
+pub use plan::{Plan, QueryKind};
+pub use program::{Program, Scratch};
+pub use spans::Span;
+pub use table_filter::TableFilter;
+
+#[cfg(test)]
+mod tests;
