@@ -1,0 +1,26 @@
+//! `$filter`: text to tree, tree to key spans and a program over encoded entities.
+//!
+//! A filter is [parsed](parse) into an [`Expr`], and the expression becomes a [`Plan`]: the spans of entity
+//! keys that can hold a match, and a [`Program`] for what the spans do not say. The grammar is small, the
+//! typing is the service's own (a literal widens to the property's type, a property never widens, a missing
+//! property fails every comparison), and both are written down in `docs/compatibility.md`.
+//!
+//! Nothing here reads storage: whoever owns the rows walks the spans and asks the program.
+
+mod expr;
+mod lexer;
+mod parse;
+mod plan;
+mod program;
+mod spans;
+mod table_filter;
+
+pub use expr::{Comparison, Expr, Literal, Operator};
+pub use parse::{DEPTH_MAX, parse};
+pub use plan::{Plan, QueryKind};
+pub use program::{Program, Scratch};
+pub use spans::Span;
+pub use table_filter::TableFilter;
+
+#[cfg(test)]
+mod tests;

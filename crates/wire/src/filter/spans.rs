@@ -1,0 +1,200 @@
+//! Spans of entity keys, and the boxes of partition and row keys that they are made from.
+//!
+//! An [`Interval`] is a half-open range of one key's ordered bytes. Since `t 00` is the next byte string after
+//! `t`, every comparison has one: `le t` ends before `t 00`, `gt t` begins at it. A [`KeyBox`] is the product of a
+//! partition key interval and a row key interval, and [`Span`]s are what a store can walk: ranges of
+//! `ordered(PartitionKey) 00 ordered(RowKey)`.
+//!
+//! All of this rests on keys having no character below U+0020, so that `p 00 ...` holds all of partition `p` and
+//! `p 01` comes after all of it and before every longer partition key.
+
+use super::expr::Operator;
+use super::plan::QueryKind;
+use crate::key::{SEPARATOR, push_ordered};
+
+/// Follows every key of a partition, and precedes those of partitions with a longer key.
+const AFTER_PARTITION: u8 = SEPARATOR + 1;
+/// The least character of a key.
+const KEY_CHARACTER_MIN: char = ' ';
+
+/// A range of entity keys.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// The first key of the range.
+    pub start: Vec<u8>,
+    /// The first key after the range; `None` reaches to the end of the table.
+    pub end: Option<Vec<u8>>,
+}
+
+impl Span {
+    /// The whole table.
+    pub const ALL: Span = Span { start: Vec::new(), end: None };
+
+    pub fn contains(&self, key: &[u8]) -> bool {
+        *self.start <= *key && self.end.as_ref().is_none_or(|end| key < end)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| *end <= self.start)
+    }
+
+    /// What a query over this span alone would be.
+    pub(super) fn kind(&self) -> QueryKind {
+        let separator = memchr::memchr(SEPARATOR, &self.start);
+        let (Some(at), Some(end)) = (separator, &self.end) else { return QueryKind::TableScan };
+        if end.strip_suffix(&[SEPARATOR]) == Some(&self.start) {
+            return QueryKind::Point;
+        }
+        let partition = &self.start[..at];
+        match end.strip_prefix(partition) {
+            Some([AFTER_PARTITION]) if at + 1 == self.start.len() => QueryKind::PartitionScan,
+            Some([AFTER_PARTITION] | [SEPARATOR, ..]) => QueryKind::Range,
+            _ => QueryKind::TableScan,
+        }
+    }
+}
+
+/// Sorts the spans and joins those that overlap or touch.
+pub(super) fn merge(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.retain(|span| !span.is_empty());
+    spans.sort_unstable();
+    spans.dedup_by(|next, kept| {
+        let joins = kept.end.as_ref().is_none_or(|end| next.start <= *end);
+        // `None` is the end of the table, so it is the later one.
+        if joins
+            && kept.end.is_some()
+            && next.end.as_ref().is_none_or(|end| Some(end) > kept.end.as_ref())
+        {
+            kept.end = next.end.take();
+        }
+        joins
+    });
+    spans
+}
+
+/// A half-open range of the ordered bytes of a partition or row key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Interval {
+    pub(super) start: Vec<u8>,
+    pub(super) end: Option<Vec<u8>>,
+}
+
+impl Interval {
+    pub(super) const ALL: Interval = Interval { start: Vec::new(), end: None };
+
+    /// The keys that compare so with the text: none, one or two intervals.
+    ///
+    /// A text with a character that no key has equals none, and lies just above the key that it continues.
+    pub(super) fn compared(operator: Operator, text: &str) -> Vec<Interval> {
+        let legal = text.find(|character| character < KEY_CHARACTER_MIN);
+        let (text, operator) = match (legal, operator) {
+            (None, _) => (text, operator),
+            (Some(_), Operator::Eq) => return Vec::new(),
+            (Some(_), Operator::Ne) => return vec![Self::ALL],
+            (Some(at), Operator::Gt | Operator::Ge) => (&text[..at], Operator::Gt),
+            (Some(at), Operator::Lt | Operator::Le) => (&text[..at], Operator::Le),
+        };
+        let mut at = Vec::with_capacity(text.len() + 1);
+        push_ordered(&mut at, text);
+        let after = || [&at[..], &[SEPARATOR]].concat();
+        let below = |end| Self { start: Vec::new(), end: Some(end) };
+        let from = |start| Self { start, end: None };
+        let mut intervals = match operator {
+            Operator::Eq => vec![Self { start: at.clone(), end: Some(after()) }],
+            Operator::Ne => vec![below(at.clone()), from(after())],
+            Operator::Gt => vec![from(after())],
+            Operator::Ge => vec![from(at)],
+            Operator::Lt => vec![below(at)],
+            Operator::Le => vec![below(after())],
+        };
+        intervals.retain(|interval| !interval.is_empty());
+        intervals
+    }
+
+    pub(super) fn is_all(&self) -> bool {
+        *self == Self::ALL
+    }
+
+    /// The one key in it, if its bounds say that there is only one.
+    pub(super) fn point(&self) -> Option<&[u8]> {
+        let point = self.end.as_ref()?.strip_suffix(&[SEPARATOR])?;
+        (*point == *self.start).then_some(point)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| *end <= self.start)
+    }
+
+    fn intersection(&self, other: &Self) -> Option<Self> {
+        let start = (&self.start).max(&other.start);
+        let end = match (&self.end, &other.end) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.as_ref().or(b.as_ref()),
+        };
+        if end.is_some_and(|end| end <= start) {
+            return None;
+        }
+        Some(Self { start: start.clone(), end: end.cloned() })
+    }
+}
+
+/// Every pair of a partition key and a row key from two intervals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KeyBox {
+    pub(super) partition: Interval,
+    pub(super) row: Interval,
+}
+
+impl KeyBox {
+    pub(super) const ALL: KeyBox = KeyBox { partition: Interval::ALL, row: Interval::ALL };
+
+    pub(super) fn intersection(&self, other: &Self) -> Option<Self> {
+        let partition = self.partition.intersection(&other.partition)?;
+        let row = self.row.intersection(&other.row)?;
+        Some(Self { partition, row })
+    }
+
+    /// Whether [`KeyBox::span`] holds the keys of the box and no other.
+    pub(super) fn is_span(&self) -> bool {
+        self.row.is_all() || self.partition.point().is_some()
+    }
+
+    /// How little of a table the box covers: the greater, the less.
+    pub(super) fn selectivity(&self) -> u8 {
+        let bounded = self.partition.end.is_some() || !self.partition.start.is_empty();
+        match (self.partition.point(), self.row.point()) {
+            (Some(_), Some(_)) => 4,
+            (Some(_), None) if !self.row.is_all() => 3,
+            (Some(_), None) => 2,
+            (None, _) => u8::from(bounded),
+        }
+    }
+
+    /// The least span that holds the box.
+    pub(super) fn span(&self) -> Span {
+        Span { start: self.first_key(), end: self.key_after() }
+    }
+
+    fn first_key(&self) -> Vec<u8> {
+        match self.partition.start.strip_suffix(&[SEPARATOR]) {
+            Some(before) => [before, &[AFTER_PARTITION]].concat(),
+            // Nothing precedes the empty partition key, unless the row key says so.
+            None if self.partition.start.is_empty()
+                && self.partition.point().is_none()
+                && self.row.start.is_empty() =>
+            {
+                Vec::new()
+            }
+            None => [&self.partition.start, &[SEPARATOR][..], &self.row.start].concat(),
+        }
+    }
+
+    fn key_after(&self) -> Option<Vec<u8>> {
+        let end = self.partition.end.as_ref()?;
+        Some(match (end.strip_suffix(&[SEPARATOR]), &self.row.end) {
+            (None, _) => end.clone(),
+            (Some(last), None) => [last, &[AFTER_PARTITION]].concat(),
+            (Some(last), Some(row_end)) => [last, &[SEPARATOR], row_end].concat(),
+        })
+    }
+}
