@@ -4,10 +4,26 @@
 //! service does is `get`, `scan`, `snapshot`, `transact` or `drop_range`; [`conformance`] is the suite that
 //! every engine passes, so that another one (distributed, say) only has to pass it too.
 
+mod any;
+pub mod conformance;
+mod embedded;
+mod memory;
+mod scans;
+
 use std::future::Future;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
+
+pub use any::{AnyEngine, AnySnapshot};
+pub use embedded::{
+    EmbeddedEngine, EmbeddedOptions, EmbeddedSnapshot, Histogram, OpenError, Stats,
+};
+pub use memory::{MemoryEngine, MemorySnapshot};
+
+/// The longest key an engine takes. The embedded engine writes key lengths as `u16`; the service's own keys
+/// stay below 3 KiB.
+pub const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Reads the latest committed state (an engine) or one fixed state (a snapshot).
 pub trait Reader: Send + Sync {
@@ -87,11 +103,24 @@ pub enum Write {
 }
 
 impl WriteSet {
+    /// Sets the value under `key`. Engines may keep both as they are for a while: hand over buffers of their own
+    /// size, not slices of something large.
+    ///
+    /// # Panics
+    ///
+    /// If `key` is empty or longer than [`KEY_BYTES_MAX`]: a mistake in the key layout, not of a client.
     pub fn put(&mut self, key: Bytes, value: Bytes) {
+        assert_key(&key);
         self.writes.push(Write::Put(key, value));
     }
 
+    /// Removes `key`, whether it exists or not.
+    ///
+    /// # Panics
+    ///
+    /// As [`WriteSet::put`].
     pub fn delete(&mut self, key: Bytes) {
+        assert_key(&key);
         self.writes.push(Write::Delete(key));
     }
 
@@ -102,6 +131,17 @@ impl WriteSet {
     pub fn drain(&mut self) -> impl Iterator<Item = Write> + '_ {
         self.writes.drain(..)
     }
+}
+
+impl KeyRange {
+    /// Whether no key can be in the range.
+    pub fn is_empty(&self) -> bool {
+        self.start >= self.end
+    }
+}
+
+fn assert_key(key: &[u8]) {
+    assert!(!key.is_empty() && key.len() <= KEY_BYTES_MAX, "key of {} bytes", key.len());
 }
 
 /// Why an engine could not do what it was asked, by what the caller should do about it.

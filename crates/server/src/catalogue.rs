@@ -85,12 +85,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// 409 `TableAlreadyExists`, also when the names differ by case alone.
-    pub async fn create(
-        &self,
-        account: AccountId,
-        name: &TableName<'_>,
-        now: Ticks,
-    ) -> Result<()> {
+    pub async fn create(&self, account: AccountId, name: &TableName<'_>, now: Ticks) -> Result<()> {
         let transition = CreateTable {
             keys: [layout::sequence_key(), layout::table_key(account, &name.lower())],
             name: name.as_str().to_owned(),
@@ -137,8 +132,7 @@ impl Catalogue {
         name: &TableName<'_>,
         policies: &[SignedIdentifier],
     ) -> Result<()> {
-        let policies =
-            if policies.is_empty() { Bytes::new() } else { acl::write(policies).into() };
+        let policies = if policies.is_empty() { Bytes::new() } else { acl::write(policies).into() };
         let keys = [layout::table_key(account, &name.lower())];
         let verdict = self.engine.transact(SetPolicies { keys, policies }).await;
         self.forget(account, name);

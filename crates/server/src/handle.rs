@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::request::Parts;
-use http::{HeaderValue, Request, Response};
+use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use tavola_wire::uri::ResourcePath;
@@ -23,9 +23,6 @@ use crate::route::{self, Operation, OperationName};
 use crate::server::Peer;
 use crate::services::Services;
 use crate::{auth, body, cors, table};
-
-/// The version that a reply names when the request named none.
-const DEFAULT_VERSION: HeaderValue = HeaderValue::from_static("2019-02-02");
 
 /// Answers one request, whatever it is: an error becomes its reply, a panic 500.
 pub async fn answer(
@@ -49,8 +46,7 @@ pub async fn answer(
             respond::error(&error, early_format(&parts), &id, services.clock.now())
         }
     };
-    let version = parts.headers.get(respond::VERSION).unwrap_or(&DEFAULT_VERSION);
-    respond::set_common(&mut reply, &id, Some(version), &parts.headers);
+    respond::set_common(&mut reply, &id, &parts.headers);
     finish(&services, name, &id, started, &parts, reply)
 }
 
@@ -153,7 +149,6 @@ async fn run(context: &RequestContext<'_>, operation: Operation<'_>, body: Bytes
         Operation::GetServiceProperties => table::service_properties::get(context),
         Operation::SetServiceProperties => table::service_properties::set(context, &body).await,
         Operation::GetServiceStats => table::service_stats::run(context),
-        Operation::Preflight => Err(ErrorCode::MethodNotAllowed.into()),
     }
 }
 

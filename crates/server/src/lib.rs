@@ -1,1 +1,31 @@
-//! The Tavola table service.
+//! The Tavola table service: listener, authentication, routing, operations, key layout, metrics.
+//!
+//! [`handle`] is the table of contents of a request; [`layout`] says where everything lies in the engine;
+//! [`table`] has one file per operation. The protocol itself is `tavola-wire`, the storage `tavola-engine`.
+
+mod admin;
+pub mod auth;
+mod background;
+mod body;
+mod catalogue;
+mod clock;
+pub mod config;
+mod context;
+mod cors;
+mod engine_metrics;
+mod error;
+mod handle;
+mod head;
+mod ids;
+mod jwks;
+mod layout;
+mod metrics;
+mod respond;
+mod route;
+mod run;
+mod server;
+mod services;
+mod table;
+mod tls;
+
+pub use run::{RunningServer, StartError, start};

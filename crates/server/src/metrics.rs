@@ -130,8 +130,14 @@ mod tests {
         metrics.answered(OperationName::GetEntity, 404, Duration::from_millis(1));
         metrics.answered(OperationName::GetEntity, 404, Duration::from_millis(1));
         let text = metrics.encode();
-        assert!(text.contains("tavola_requests_total{operation=\"GetEntity\",class=\"2xx\"} 1"), "{text}");
-        assert!(text.contains("tavola_requests_total{operation=\"GetEntity\",class=\"4xx\"} 2"), "{text}");
+        assert!(
+            text.contains("tavola_requests_total{operation=\"GetEntity\",class=\"2xx\"} 1"),
+            "{text}"
+        );
+        assert!(
+            text.contains("tavola_requests_total{operation=\"GetEntity\",class=\"4xx\"} 2"),
+            "{text}"
+        );
         assert!(text.contains("tavola_request_seconds_count{operation=\"GetEntity\"} 3"), "{text}");
     }
 }

@@ -18,6 +18,9 @@ const XML: HeaderValue = HeaderValue::from_static("application/xml");
 const PRODUCT: HeaderValue =
     HeaderValue::from_static(concat!("Windows-Azure-Table/1.0 Tavola/", env!("CARGO_PKG_VERSION")));
 
+/// Named when the request names no version.
+const DEFAULT_VERSION: HeaderValue = HeaderValue::from_static("2019-02-02");
+
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 pub const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 pub const VERSION: HeaderName = HeaderName::from_static("x-ms-version");
@@ -104,8 +107,7 @@ pub enum ErrorFormat {
 
 /// The reply to a request that failed.
 pub fn error(error: &StorageError, format: ErrorFormat, id: &Id, now: Ticks) -> Reply {
-    let status =
-        StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let code = error.code();
     let id = id.to_string();
     match format {
@@ -141,18 +143,12 @@ pub fn is_front_end(code: ErrorCode) -> bool {
 }
 
 /// The headers that every reply has.
-pub fn set_common(
-    reply: &mut Reply,
-    id: &Id,
-    version: Option<&HeaderValue>,
-    request_headers: &HeaderMap,
-) {
+pub fn set_common(reply: &mut Reply, id: &Id, request_headers: &HeaderMap) {
     let headers = reply.headers_mut();
     headers.insert(SERVER, PRODUCT);
     headers.insert(REQUEST_ID, text(&id.to_string()));
-    if let Some(version) = version {
-        headers.insert(VERSION, version.clone());
-    }
+    let version = request_headers.get(VERSION).cloned();
+    headers.insert(VERSION, version.unwrap_or(DEFAULT_VERSION));
     let client_id = request_headers.get(CLIENT_REQUEST_ID);
     if let Some(id) = client_id.filter(|id| id.len() <= CLIENT_REQUEST_ID_BYTES_MAX) {
         headers.insert(CLIENT_REQUEST_ID, id.clone());

@@ -28,7 +28,6 @@ pub enum Operation<'a> {
     GetServiceProperties,
     SetServiceProperties,
     GetServiceStats,
-    Preflight,
 }
 
 /// One entity, as a URL names it.
@@ -129,7 +128,6 @@ impl Operation<'_> {
             Self::GetServiceProperties => OperationName::GetServiceProperties,
             Self::SetServiceProperties => OperationName::SetServiceProperties,
             Self::GetServiceStats => OperationName::GetServiceStats,
-            Self::Preflight => OperationName::Preflight,
         }
     }
 
@@ -182,7 +180,9 @@ fn data_operation(verb: Verb, resource: ResourcePath<'_>) -> Result<Operation<'_
                 Verb::Put => Operation::UpdateEntity(address),
                 Verb::Merge => Operation::MergeEntity(address),
                 Verb::Delete => Operation::DeleteEntity(address),
-                Verb::Post | Verb::Head | Verb::Options => return Err(ErrorCode::MethodNotAllowed.into()),
+                Verb::Post | Verb::Head | Verb::Options => {
+                    return Err(ErrorCode::MethodNotAllowed.into());
+                }
             }
         }
         (Verb::Get, ResourcePath::ServiceRoot | ResourcePath::Metadata) => {
@@ -227,7 +227,8 @@ mod tests {
     fn name(method: &str, path: &str, query: &str) -> String {
         let resource = ResourcePath::parse(path, "acct");
         let routed = Verb::resolve(method, None).and_then(|verb| {
-            operation(verb, resource?, &QueryString::parse(query)?).map(|operation| operation.name())
+            operation(verb, resource?, &QueryString::parse(query)?)
+                .map(|operation| operation.name())
         });
         match routed {
             Ok(name) => name.as_str().to_owned(),

@@ -47,18 +47,26 @@ enum Site {
 }
 
 /// The listeners of the service.
-#[derive(Debug)]
 pub struct Server {
     services: Arc<Services>,
-    table: TcpListener,
-    admin: Option<TcpListener>,
+    table: Listener,
+    admin: Option<Listener>,
     tls: Option<TlsAcceptor>,
     limits: Limits,
 }
 
-impl std::fmt::Debug for Acceptor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Acceptor")
+/// A bound port and its address.
+struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    async fn bind(address: SocketAddr) -> Result<Self, (SocketAddr, io::Error)> {
+        let failed = |error| (address, error);
+        let socket = TcpListener::bind(address).await.map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
+        Ok(Self { socket, address })
     }
 }
 
@@ -80,22 +88,22 @@ impl Server {
         admin: Option<SocketAddr>,
         tls: Option<TlsAcceptor>,
         limits: Limits,
-    ) -> io::Result<Self> {
-        let table = TcpListener::bind(table).await?;
+    ) -> Result<Self, (SocketAddr, io::Error)> {
+        let table = Listener::bind(table).await?;
         let admin = match admin {
-            Some(address) => Some(TcpListener::bind(address).await?),
+            Some(address) => Some(Listener::bind(address).await?),
             None => None,
         };
         Ok(Self { services, table, admin, tls, limits })
     }
 
     /// The address that was bound, also when port 0 was asked for.
-    pub fn table_address(&self) -> io::Result<SocketAddr> {
-        self.table.local_addr()
+    pub fn table_address(&self) -> SocketAddr {
+        self.table.address
     }
 
-    pub fn admin_address(&self) -> io::Result<Option<SocketAddr>> {
-        self.admin.as_ref().map(TcpListener::local_addr).transpose()
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(|listener| listener.address)
     }
 
     /// Serves until `stop` turns true, then lets what was accepted finish.
@@ -112,10 +120,10 @@ impl Server {
         let admin = acceptor(Site::Admin, None);
         let admin_task = async {
             if let Some(listener) = self.admin {
-                admin.accept(listener).await;
+                admin.accept(listener.socket).await;
             }
         };
-        tokio::join!(table.accept(self.table), admin_task);
+        tokio::join!(table.accept(self.table.socket), admin_task);
     }
 }
 
@@ -174,12 +182,8 @@ impl Acceptor {
         }
     }
 
-    async fn serve<S>(
-        &self,
-        stream: S,
-        peer: Peer,
-        watcher: hyper_util::server::graceful::Watcher,
-    ) where
+    async fn serve<S>(&self, stream: S, peer: Peer, watcher: hyper_util::server::graceful::Watcher)
+    where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let services = self.services.clone();
@@ -188,7 +192,9 @@ impl Acceptor {
             let services = services.clone();
             async move {
                 match site {
-                    Site::Table => Ok::<_, Infallible>(handle::answer(services, peer, request).await),
+                    Site::Table => {
+                        Ok::<_, Infallible>(handle::answer(services, peer, request).await)
+                    }
                     Site::Admin => admin::answer(&services, &request),
                 }
             }

@@ -3,13 +3,15 @@
 pub mod accounts;
 pub mod bearer;
 
-use tavola_wire::auth::sas::{Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin, SasToken};
+use tavola_wire::ErrorCode;
+use tavola_wire::auth::Signature;
+use tavola_wire::auth::sas::{
+    Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin, SasToken,
+};
 use tavola_wire::auth::shared_key::{
     Authorization, Scheme, SignedRequest, check_date, signed_date,
 };
-use tavola_wire::auth::Signature;
 use tavola_wire::names::TableName;
-use tavola_wire::ErrorCode;
 
 use crate::error::Result;
 use crate::head::RequestHead;
@@ -33,7 +35,9 @@ impl Identity {
         match self {
             Self::Owner => Ok(()),
             // The live service does not know access policies to bearers of tokens.
-            Self::Bearer(_) if access == Access::TableAcl => Err(ErrorCode::ResourceNotFound.into()),
+            Self::Bearer(_) if access == Access::TableAcl => {
+                Err(ErrorCode::ResourceNotFound.into())
+            }
             Self::Sas(grant) | Self::Bearer(grant) => grant.allows(access),
         }
     }
@@ -91,7 +95,7 @@ fn shared_key(
     signature: &Signature,
 ) -> Result<Identity> {
     let date = signed_date(head.header("x-ms-date"), head.header("date"))?;
-    check_date(date, services.clock.now().0)?;
+    check_date(date, services.clock.now())?;
     let request = SignedRequest {
         verb: head.method,
         content_md5: head.header("content-md5").unwrap_or_default(),
@@ -112,7 +116,7 @@ async fn sas(services: &Services, account: &Account, head: &RequestHead<'_>) -> 
     };
     let token = token.verify(&account.name, &account.keys)?;
     let origin = RequestOrigin {
-        now_ticks: services.clock.now().0,
+        now: services.clock.now(),
         client: head.peer.address.ip(),
         https: head.peer.tls,
     };

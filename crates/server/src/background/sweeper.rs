@@ -97,7 +97,11 @@ impl Visitor for Markers {
         if let (Some(id), Some(at)) = (layout::id_of(key), layout::decode_moment(value)) {
             self.found.push((TableId(id), at));
         }
-        if self.found.len() < MARKERS_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if self.found.len() < MARKERS_MAX {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     }
 }
 

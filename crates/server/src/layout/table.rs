@@ -4,7 +4,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use tavola_engine::KeyRange;
 use tavola_wire::Ticks;
 
-use super::{AccountId, Family, PREFIX_BYTES, TableId, prefix, range_of};
+use super::{AccountId, Family, TableId, prefix, range_of};
 
 const VERSION: u8 = 1;
 
@@ -61,11 +61,6 @@ pub fn table_key(account: AccountId, lower_name: &str) -> Bytes {
 /// The tables of an account whose lower-case name is not before `from`.
 pub fn tables_of(account: AccountId, from: &str) -> KeyRange {
     KeyRange { start: table_key(account, from), end: range_of(Family::Table, account.0).end }
-}
-
-/// The lower-case name in a catalogue key.
-pub fn table_name_of(key: &[u8]) -> Option<&str> {
-    std::str::from_utf8(key.get(PREFIX_BYTES..)?).ok()
 }
 
 #[cfg(test)]

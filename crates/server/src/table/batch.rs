@@ -113,11 +113,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    async fn add(
-        &mut self,
-        context: &RequestContext<'_>,
-        operation: &Operation<'_>,
-    ) -> Result<()> {
+    async fn add(&mut self, context: &RequestContext<'_>, operation: &Operation<'_>) -> Result<()> {
         let resource = operation.resource(&context.account.name)?;
         let Some(name) = resource.table().cloned() else {
             return Err(ErrorCode::InvalidInput.into());

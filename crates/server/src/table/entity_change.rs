@@ -246,7 +246,10 @@ mod tests {
         let row = stored("{}", Ticks(NOW.0 + 100));
         let applied = change(Verb::Put, Condition::None, "{}").apply(Some(&row), NOW).unwrap();
         assert_eq!(applied.timestamp, Ticks(NOW.0 + 101));
-        assert_eq!(EntityRef::parse(&applied.entity.unwrap()).unwrap().timestamp(), applied.timestamp);
+        assert_eq!(
+            EntityRef::parse(&applied.entity.unwrap()).unwrap().timestamp(),
+            applied.timestamp
+        );
     }
 
     #[test]
@@ -256,7 +259,8 @@ mod tests {
             format!("{{{}}}", list.join(","))
         };
         let row = stored(&members(0, 200), Ticks(5));
-        let merge = |to| change(Verb::Merge, Condition::Exists, &members(100, to)).apply(Some(&row), NOW);
+        let merge =
+            |to| change(Verb::Merge, Condition::Exists, &members(100, to)).apply(Some(&row), NOW);
         assert!(merge(252).is_ok());
         assert_eq!(merge(253).unwrap_err().code(), ErrorCode::TooManyProperties);
     }

@@ -15,11 +15,7 @@ use crate::context::RequestContext;
 use crate::error::{Result, corrupt};
 use crate::respond::{self, Reply};
 
-pub async fn run(
-    context: &RequestContext<'_>,
-    name: &TableName<'_>,
-    body: &[u8],
-) -> Result<Reply> {
+pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>, body: &[u8]) -> Result<Reply> {
     let operation = EntityOperation::Insert;
     context.identity.allows(Access::Entity { table: name.as_str(), operation })?;
     context.head.expect_json()?;

@@ -13,6 +13,6 @@ pub fn run(context: &RequestContext<'_>) -> Result<Reply> {
     if !context.head.address.secondary {
         return Err(ErrorCode::InvalidQueryParameterValue.into());
     }
-    let last_sync_ticks = context.services.clock.now().0;
-    Ok(respond::xml(stats::write(&ServiceStats::Live { last_sync_ticks })))
+    let last_sync = context.services.clock.now();
+    Ok(respond::xml(stats::write(&ServiceStats::Live { last_sync })))
 }

@@ -34,6 +34,12 @@ impl Span {
         *self.start <= *key && self.end.as_ref().is_none_or(|end| key < end)
     }
 
+    /// The key, if the span holds one full key and can hold no other.
+    pub fn as_point(&self) -> Option<&[u8]> {
+        let key = self.end.as_deref()?.strip_suffix(&[SEPARATOR])?;
+        (key == self.start && key.contains(&SEPARATOR)).then_some(key)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|end| *end <= self.start)
     }

@@ -351,11 +351,16 @@ mod tests {
     #[test]
     fn types_are_inferred_without_annotation() {
         assert_eq!(
-            debug(r#"{"S":"x","B":true,"I":-5,"D":1.5,"E":1e2,"L":5454161346626,"Z":-0.0,"F":3.0}"#),
+            debug(
+                r#"{"S":"x","B":true,"I":-5,"D":1.5,"E":1e2,"L":5454161346626,"Z":-0.0,"F":3.0}"#
+            ),
             "S=String(\"x\") B=Boolean(true) I=Int32(-5) D=Double(1.5) E=Double(100.0) \
              L=Double(5454161346626.0) Z=Double(0.0) F=Double(3.0)"
         );
-        assert_eq!(debug(r#"{"A":2147483647,"B":2147483648}"#), "A=Int32(2147483647) B=Double(2147483648.0)");
+        assert_eq!(
+            debug(r#"{"A":2147483647,"B":2147483648}"#),
+            "A=Int32(2147483647) B=Double(2147483648.0)"
+        );
     }
 
     #[test]
@@ -434,7 +439,9 @@ mod tests {
     #[test]
     fn names_may_come_once() {
         assert!(debug(r#"{"a":1,"a":2}"#).starts_with("DuplicatePropertiesSpecified"));
-        assert!(debug(r#"{"RowKey":"1","RowKey":"1"}"#).starts_with("DuplicatePropertiesSpecified"));
+        assert!(
+            debug(r#"{"RowKey":"1","RowKey":"1"}"#).starts_with("DuplicatePropertiesSpecified")
+        );
         assert_eq!(debug(r#"{"Birthday":1,"birthday":2}"#), "Birthday=Int32(1) birthday=Int32(2)");
         let many: Vec<_> = (0..100).chain([7]).map(|index| format!("\"p{index}\":1")).collect();
         assert!(debug(&format!("{{{}}}", many.join(","))).starts_with("DuplicateProperties"));

@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::escape::{push_escaped, push_string};
-use crate::error::Result;
 use crate::entity::{EdmType, EntityRef, MalformedEntity, Property, Value, push_guid};
+use crate::error::Result;
 use crate::negotiate::MetadataLevel;
 use crate::select::{SELECT_NAMES_MAX, Select};
 use crate::ticks::Ticks;
@@ -47,6 +47,10 @@ impl EntityFormat {
             select_text: select.map(str::to_owned),
             select: projection.filter(|select| !select.is_all()),
         })
+    }
+
+    pub fn level(&self) -> MetadataLevel {
+        self.level
     }
 
     /// Appends one entity as a document of its own.

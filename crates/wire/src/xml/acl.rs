@@ -5,8 +5,8 @@ use super::document::{
     write_open,
 };
 use crate::auth::sas::Permissions;
-use crate::ticks::Ticks;
 use crate::error::{ErrorCode, Result, StorageError};
+use crate::ticks::Ticks;
 
 /// Policies per table.
 pub const IDENTIFIERS_MAX: usize = 5;

@@ -248,8 +248,7 @@ fn either<T>(token: Option<T>, policy: Option<T>, name: &'static str) -> Result<
 }
 
 fn check_time(now: Ticks, start: Option<Ticks>, expiry: Ticks) -> Result<()> {
-    let started =
-        start.is_none_or(|start| now.0 >= start.0 - START_SKEW_TICKS);
+    let started = start.is_none_or(|start| now.0 >= start.0 - START_SKEW_TICKS);
     if started && now < expiry {
         return Ok(());
     }
@@ -288,11 +287,7 @@ mod tests {
     }
 
     fn origin() -> RequestOrigin {
-        RequestOrigin {
-            now: ticks("2025-06-01"),
-            client: [168, 1, 5, 65].into(),
-            https: true,
-        }
+        RequestOrigin { now: ticks("2025-06-01"), client: [168, 1, 5, 65].into(), https: true }
     }
 
     fn grant_at(

@@ -1,0 +1,253 @@
+//! The embedded engine: a folder on this machine, kept by fjall, written by one committer.
+//!
+//! fjall gives the log-structured tree; what it does not give is here: group commit ([`committer`]), a folder that
+//! says what it is ([`folder`]), recovery from a torn journal tail ([`journal`]) and space that comes back when
+//! a range is dropped ([`drops`]). [`store`] is the only module that calls fjall.
+//!
+//! Reads by key run where they are called: they touch memory, or one block of one file. Scans go to a bounded
+//! pool. All writes go through one queue to one thread, so there are no latches and no write conflicts.
+
+mod committer;
+mod drops;
+mod folder;
+mod job;
+mod journal;
+mod options;
+mod stats;
+mod store;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use tokio::sync::{oneshot, watch};
+
+use crate::scans::Scans;
+use crate::{Engine, Error, KeyRange, Reader, Result, Transition, Visitor};
+use committer::{Committer, Failure, Message};
+use job::Pending;
+use store::{Store, StoreSnapshot};
+
+pub use options::{EmbeddedOptions, OpenError};
+pub use stats::{Histogram, Stats};
+
+/// Ordered bytes in a folder. Cheap to clone; the folder is released when the last clone and the last snapshot
+/// are gone.
+#[derive(Clone)]
+pub struct EmbeddedEngine {
+    shared: Arc<Shared>,
+}
+
+/// The rows of an [`EmbeddedEngine`] at one moment. Keeps old versions of rows on disk while it lives.
+#[derive(Clone)]
+pub struct EmbeddedSnapshot {
+    snapshot: StoreSnapshot,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// `None` only while dropping: the committer ends when the last sender is gone.
+    queue: Option<SyncSender<Message>>,
+    /// Set when no more requests are taken; a running drop stops at its next chunk.
+    closing: AtomicBool,
+    committer: Mutex<Option<JoinHandle<()>>>,
+    failure: watch::Receiver<Option<Failure>>,
+    scans: Scans,
+    /// One drop at a time: a second one would only compete for the same compaction.
+    drops: tokio::sync::Mutex<()>,
+    stats: Arc<Stats>,
+    store: Arc<Store>,
+}
+
+impl EmbeddedEngine {
+    /// Opens the data folder at `path`, creating it if there is none or it is empty.
+    ///
+    /// # Errors
+    ///
+    /// See [`OpenError`]; nothing was changed then, except that a torn journal tail may have been cut off.
+    pub fn open(path: impl AsRef<Path>, options: EmbeddedOptions) -> Result<Self, OpenError> {
+        let store = Arc::new(Store::open(path.as_ref(), &options)?);
+        let stats = Arc::new(Stats::default());
+        let (queue, requests) = sync_channel(options.queue_requests_max);
+        let (failure_sender, failure) = watch::channel(None);
+        let committer =
+            Committer::new(requests, Arc::clone(&store), Arc::clone(&stats), failure_sender);
+        let thread = std::thread::Builder::new()
+            .name("tavola-commit".into())
+            .spawn(move || committer.run())
+            .map_err(|source| OpenError::Io { path: path.as_ref().into(), source })?;
+        let shared = Shared {
+            queue: Some(queue),
+            closing: AtomicBool::new(false),
+            committer: Mutex::new(Some(thread)),
+            failure,
+            scans: Scans::new(options.scans_running_max, options.scans_waiting_max),
+            drops: tokio::sync::Mutex::default(),
+            stats,
+            store,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// What the engine counts.
+    pub fn stats(&self) -> &Stats {
+        &self.shared.stats
+    }
+
+    /// Bytes of the tables and journals on disk.
+    pub fn disk_bytes(&self) -> u64 {
+        self.shared.store.disk_bytes()
+    }
+
+    /// Resolves with the reason when a commit has failed: the engine still reads, but writes no more, and the
+    /// process should stop and say so. Never resolves otherwise.
+    pub async fn failed(&self) -> String {
+        let mut failure = self.shared.failure.clone();
+        let message = failure.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
+        match message {
+            Some(message) => message.to_string(),
+            // The committer has ended in good order.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Finishes what was accepted, then ends the committer. Later requests are told [`Error::Closed`]; reads go
+    /// on. Blocks the calling thread, for as long as the queue takes to empty.
+    pub fn close(&self) {
+        self.shared.closing.store(true, Ordering::Relaxed);
+        if let Some(queue) = &self.shared.queue {
+            // An error means that the committer has ended already, which is what is wanted.
+            let _ = queue.send(Message::Close);
+        }
+        self.shared.join_committer();
+    }
+}
+
+impl Shared {
+    /// Queues a request without waiting.
+    fn submit(&self, message: Message) -> Result<()> {
+        if self.closing.load(Ordering::Relaxed) {
+            return Err(self.closed());
+        }
+        let queue = self.queue.as_ref().expect("the queue exists until drop");
+        // ORDER: counted before it is sent, so that the committer never counts below zero.
+        self.stats.queue_depth.fetch_add(1, Ordering::Relaxed);
+        queue.try_send(message).map_err(|refused| {
+            self.stats.queue_depth.fetch_sub(1, Ordering::Relaxed);
+            match refused {
+                TrySendError::Full(_) => {
+                    self.stats.busy_refusals.fetch_add(1, Ordering::Relaxed);
+                    Error::Busy
+                }
+                TrySendError::Disconnected(_) => self.closed(),
+            }
+        })
+    }
+
+    /// Why there is no committer any more.
+    fn closed(&self) -> Error {
+        match &*self.failure.borrow() {
+            Some(message) => Error::Unavailable(message.to_string()),
+            None => Error::Closed,
+        }
+    }
+
+    /// Why an accepted request was never answered.
+    fn unanswered(&self) -> Error {
+        match &*self.failure.borrow() {
+            Some(message) => Error::OutcomeUnknown(message.to_string()),
+            None => Error::Closed,
+        }
+    }
+
+    fn join_committer(&self) {
+        let thread = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A transition may own the last clone of the engine; its drop then runs on the committer itself.
+            if thread.thread().id() != std::thread::current().id() {
+                // A panic was reported through `failure`.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::Relaxed);
+        self.queue = None;
+        self.join_committer();
+    }
+}
+
+impl Reader for EmbeddedEngine {
+    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.shared.store.get(key)
+    }
+
+    async fn scan<V: Visitor>(&self, range: KeyRange, visitor: V) -> Result<V> {
+        let snapshot = self.shared.store.snapshot();
+        self.shared.scans.run(move |cancelled| snapshot.scan(&range, visitor, cancelled)).await?
+    }
+}
+
+impl Engine for EmbeddedEngine {
+    type Snapshot = EmbeddedSnapshot;
+
+    async fn snapshot(&self) -> Result<EmbeddedSnapshot> {
+        Ok(EmbeddedSnapshot {
+            snapshot: self.shared.store.snapshot(),
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
+    async fn transact<T: Transition>(&self, transition: T) -> Result<T::Verdict> {
+        let (reply, answer) = oneshot::channel();
+        self.shared.submit(Message::Job(Box::new(Pending::new(transition, reply))))?;
+        answer.await.unwrap_or_else(|_| Err(self.shared.unanswered()))
+    }
+
+    async fn drop_range(&self, range: KeyRange) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.shared.drops.lock().await;
+        let shared = Arc::clone(&self.shared);
+        tokio::task::spawn_blocking(move || drops::drop_range(&shared, &range))
+            .await
+            .unwrap_or_else(|error| Err(Error::Unavailable(format!("drop failed: {error}"))))
+    }
+}
+
+impl Reader for EmbeddedSnapshot {
+    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.snapshot.get(key)
+    }
+
+    async fn scan<V: Visitor>(&self, range: KeyRange, visitor: V) -> Result<V> {
+        let snapshot = self.snapshot.clone();
+        self.shared.scans.run(move |cancelled| snapshot.scan(&range, visitor, cancelled)).await?
+    }
+}
+
+impl fmt::Debug for EmbeddedEngine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("EmbeddedEngine")
+            .field("path", &self.shared.store.path())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for EmbeddedSnapshot {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("EmbeddedSnapshot")
+            .field("path", &self.shared.store.path())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,63 @@
+//! How an embedded engine is set up, and why it may refuse to open.
+
+use std::path::PathBuf;
+
+const MIB: u64 = 1024 * 1024;
+
+/// Settings of an [`EmbeddedEngine`](super::EmbeddedEngine). The defaults fit a machine with two cores and a
+/// gigabyte to spare.
+#[derive(Clone, Copy, Debug)]
+pub struct EmbeddedOptions {
+    /// Memory for blocks of tables, uncompressed. 128 MiB keep about 200,000 entities of 600 B at hand and, with
+    /// write buffers and indexes, the whole process below half a gigabyte.
+    pub cache_bytes: u64,
+    /// When a write buffer (memtable) is flushed to a table. Up to four more may wait to be flushed. 32 MiB: the
+    /// journal to be read again after a crash stays below about 130 MB, well under a second.
+    pub memtable_bytes: u64,
+    /// Requests that may wait for the committer before others are told that the engine is busy.
+    pub queue_requests_max: usize,
+    /// Scans that run at a time. More than the cores help only when the disk is waited for.
+    pub scans_running_max: usize,
+    /// Scans that may wait for their turn before others are told that the engine is busy.
+    pub scans_waiting_max: usize,
+    /// Threads that flush and compact.
+    pub background_threads: usize,
+}
+
+impl Default for EmbeddedOptions {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            cache_bytes: 128 * MIB,
+            memtable_bytes: 32 * MIB,
+            queue_requests_max: 4096,
+            scans_running_max: (2 * cores).max(4),
+            scans_waiting_max: 1024,
+            background_threads: cores.clamp(1, 4),
+        }
+    }
+}
+
+/// Why a data folder could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("another process is using the data folder {}; one folder serves one process", path.display())]
+    Locked { path: PathBuf },
+    #[error(
+        "the data folder {} has format {found}, this version reads up to {supported}; \
+         use the version that wrote it, or a newer one",
+        path.display()
+    )]
+    NewerVersion { path: PathBuf, found: u32, supported: u32 },
+    #[error(
+        "{} is no data folder of this service but contains {entry:?}; give an empty or a new folder",
+        path.display()
+    )]
+    Foreign { path: PathBuf, entry: String },
+    #[error("{} is damaged at byte {offset}: {detail}; restore the folder from a backup", file.display())]
+    Corrupt { file: PathBuf, offset: u64, detail: String },
+    #[error("cannot use {}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("cannot open the store in {}: {source}", path.display())]
+    Store { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+}

@@ -1,0 +1,273 @@
+//! fjall behind the few calls that the engine needs, and how fjall is set up.
+//!
+//! One keyspace holds all rows. Two things about fjall shape this module:
+//!
+//! - Its own snapshots are not stable while a batch is being committed: a flush or compaction that ends in that
+//!   moment publishes a sequence number above the batch's, and a snapshot taken then sees the batch's rows appear.
+//!   So snapshots are only taken by the committer, between two batches; readers clone the latest of those.
+//! - A read without a snapshot sees the memtable as it is. That is right for one key, because a row reaches the
+//!   memtable only after its batch is durable, and wrong for more than one.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use fjall::compaction::Leveled;
+use fjall::config::BlockSizePolicy;
+use fjall::{
+    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions,
+    OwnedWriteBatch, PersistMode, Readable, Snapshot,
+};
+
+use super::committer::{CommitError, Overlay, Sink};
+use super::options::{EmbeddedOptions, OpenError};
+use super::{folder, journal};
+use crate::scans::{CANCEL_CHECK_ROWS, Cancelled};
+use crate::{Error, KeyRange, Result, Visitor};
+
+/// The one keyspace.
+const KEYSPACE: &str = "rows";
+
+/// Values from this size on live in files of their own kind and are not copied by every compaction.
+const SEPARATE_VALUE_BYTES: u32 = 32 * 1024;
+
+/// A block holds about thirteen entities of 600 B: enough for LZ4 to find repetition between neighbours, little
+/// to decode for a read by key.
+const BLOCK_BYTES: u32 = 8 * 1024;
+
+/// Size of a table file. Smaller than fjall's 64 MiB, so that more tables lie wholly inside a dropped range.
+const TABLE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// fjall's smallest. With one keyspace a journal goes as soon as its memtable is flushed.
+const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The rows on disk.
+pub(super) struct Store {
+    // ORDER: fields drop in this order: snapshots and trees before the lock that guards the folder.
+    latest: RwLock<Snapshot>,
+    keyspace: Keyspace,
+    database: Database,
+    path: PathBuf,
+    _lock: File,
+    #[cfg(test)]
+    pub(super) fail_next_commit: std::sync::atomic::AtomicBool,
+}
+
+/// A stable state of a [`Store`].
+#[derive(Clone)]
+pub(super) struct StoreSnapshot {
+    snapshot: Snapshot,
+    store: Arc<Store>,
+}
+
+impl Store {
+    pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Self, OpenError> {
+        let lock = folder::claim(path)?;
+        let store_path = folder::store_path(path)?;
+        journal::check(&store_path)?;
+        let failed =
+            |error: fjall::Error| OpenError::Store { path: path.into(), source: error.into() };
+        let database = Database::builder(&store_path)
+            .cache_size(options.cache_bytes)
+            .worker_threads(options.background_threads)
+            .max_journaling_size(JOURNALS_BYTES_MAX)
+            // Compressing on the committer's thread would hold up everyone behind a large entity.
+            .journal_compression(CompressionType::None)
+            .open()
+            .map_err(failed)?;
+        let keyspace = database.keyspace(KEYSPACE, || keyspace_options(options)).map_err(failed)?;
+        Ok(Self {
+            latest: RwLock::new(database.snapshot()),
+            keyspace,
+            database,
+            path: path.into(),
+            _lock: lock,
+            #[cfg(test)]
+            fail_next_commit: false.into(),
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn disk_bytes(&self) -> u64 {
+        // Journals are counted on a best effort: they cannot be asked once the store is poisoned.
+        self.keyspace.disk_space() + self.database.journal_disk_space().unwrap_or(0)
+    }
+
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        Ok(self.keyspace.get(key).map_err(read_error)?.map(Bytes::from))
+    }
+
+    /// The state after the last commit.
+    pub(super) fn snapshot(self: &Arc<Self>) -> StoreSnapshot {
+        let snapshot = self.latest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        StoreSnapshot { snapshot, store: Arc::clone(self) }
+    }
+
+    /// Takes the snapshot that readers get from now on. Only the committer may call it, between batches.
+    fn publish(&self) {
+        let fresh = self.database.snapshot();
+        let mut latest = self.latest.write().unwrap_or_else(PoisonError::into_inner);
+        let stale = std::mem::replace(&mut *latest, fresh);
+        drop(latest);
+        drop(stale);
+    }
+}
+
+impl StoreSnapshot {
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let value = self.snapshot.get(&self.store.keyspace, key).map_err(read_error)?;
+        Ok(value.map(Bytes::from))
+    }
+
+    pub(super) fn scan<V: Visitor>(
+        &self,
+        range: &KeyRange,
+        mut visitor: V,
+        cancelled: &Cancelled,
+    ) -> Result<V> {
+        if range.is_empty() {
+            return Ok(visitor);
+        }
+        let rows = self
+            .snapshot
+            .range::<&[u8], _>(&self.store.keyspace, range.start.as_ref()..range.end.as_ref());
+        for (index, row) in rows.enumerate() {
+            let (key, value) = row.into_inner().map_err(read_error)?;
+            let abandoned = index % CANCEL_CHECK_ROWS == 0 && cancelled.is_set();
+            if abandoned || visitor.visit(&key, &value).is_break() {
+                break;
+            }
+        }
+        Ok(visitor)
+    }
+}
+
+impl Sink for Arc<Store> {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        Store::get(self, key)
+    }
+
+    fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError> {
+        #[cfg(test)]
+        if self.fail_next_commit.swap(false, std::sync::atomic::Ordering::Relaxed) {
+            let message = "failed on purpose".into();
+            return Err(CommitError { message, nothing_written: false });
+        }
+        let mut batch = OwnedWriteBatch::with_capacity(self.database.clone(), overlay.len())
+            .durability(Some(PersistMode::SyncData));
+        for (key, value) in overlay.drain() {
+            match value {
+                Some(value) => batch.insert(&self.keyspace, key, value),
+                None => batch.remove(&self.keyspace, key),
+            }
+        }
+        batch.commit().map_err(|error| CommitError {
+            // fjall tells that it is poisoned before it touches the journal.
+            nothing_written: matches!(error, fjall::Error::Poisoned),
+            message: format!("cannot commit to {}: {error}", self.path.display()),
+        })?;
+        self.publish();
+        Ok(())
+    }
+
+    fn tidy(&self) -> bool {
+        self.publish();
+        self.forget_old_versions();
+        self.keyspace.tree.version_free_list_len() > 0
+            || self.database.active_compactions() > 0
+            || self.database.outstanding_flushes() > 0
+    }
+}
+
+/// What dropping a range needs; see `drops`.
+impl Store {
+    /// Keys from the start of `range`, at most `rows_max`, as of the last commit.
+    pub(super) fn keys(self: &Arc<Self>, range: &KeyRange, rows_max: usize) -> Result<Vec<Bytes>> {
+        let snapshot = self.snapshot().snapshot;
+        let range = range.start.as_ref()..range.end.as_ref();
+        let rows = snapshot.range::<&[u8], _>(&self.keyspace, range);
+        // Copied: a key is a slice of its block, and its tombstone would hold the whole block in the memtable.
+        let keys = rows.take(rows_max).map(|row| row.key().map(|key| Bytes::copy_from_slice(&key)));
+        keys.collect::<fjall::Result<_>>().map_err(read_error)
+    }
+
+    /// Seals the memtable, so that it is flushed to tables in the background.
+    pub(super) fn start_flush(&self) -> Result<()> {
+        self.keyspace.rotate_memtable().map(drop).map_err(read_error)
+    }
+
+    pub(super) fn is_flushed(&self) -> Result<bool> {
+        // Asking the journal for nothing tells whether the threads that flush are still alive.
+        self.database.persist(PersistMode::Buffer).map_err(read_error)?;
+        Ok(self.keyspace.sealed_memtable_count() == 0)
+    }
+
+    /// Deletes the tables that lie wholly in `range`, without a look at their rows.
+    pub(super) fn drop_tables(&self, range: &KeyRange) -> Result<()> {
+        let dropped = self.keyspace.tree.drop_range(range.start.as_ref()..range.end.as_ref());
+        dropped.map_err(|error| read_error(error.into()))
+    }
+
+    /// Rewrites all tables without what is deleted.
+    pub(super) fn compact(&self) -> Result<()> {
+        self.keyspace.major_compact().map_err(read_error)
+    }
+
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.keyspace.disk_space()
+    }
+
+    /// The share of entries in tables that are tombstones.
+    pub(super) fn tombstone_share(&self) -> f64 {
+        let entries = self.keyspace.approximate_len().max(1);
+        self.keyspace.tree.tombstone_count() as f64 / entries as f64
+    }
+
+    /// Lets go of table files that compaction has replaced. fjall does this only when the next memtable is
+    /// flushed, which on a quiet server may be never.
+    fn forget_old_versions(&self) {
+        let tracker = &self.database.supervisor.snapshot_tracker;
+        let latest = self.latest.read().unwrap_or_else(PoisonError::into_inner);
+        // Nobody but the committer opens snapshots, all others are clones. So if there is one, it is `latest`,
+        // and whatever is older than that will never be read again.
+        if tracker.open_snapshots() > 1 {
+            return;
+        }
+        let mut versions = self.keyspace.tree.get_version_history_lock();
+        if let Err(error) = versions.maintenance(self.keyspace.path(), latest.seqno()) {
+            tracing::warn!(%error, "cannot remove replaced files; trying again later");
+        }
+    }
+}
+
+fn keyspace_options(options: &EmbeddedOptions) -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(options.memtable_bytes)
+        .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
+        .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES)))
+        .with_kv_separation(Some(
+            KvSeparationOptions::default()
+                .separation_threshold(SEPARATE_VALUE_BYTES)
+                // A file a quarter of which is stale is rewritten by the next compaction that touches it,
+                // whatever its age (fjall's default spares three of four such files).
+                .staleness_threshold(0.25)
+                .age_cutoff(1.0),
+        ))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "map_err hands it over by value")]
+fn read_error(error: fjall::Error) -> Error {
+    match error {
+        fjall::Error::Io(_) | fjall::Error::Storage(fjall::LsmError::Io(_)) => {
+            Error::Unavailable(error.to_string())
+        }
+        fjall::Error::Poisoned | fjall::Error::KeyspaceDeleted | fjall::Error::Locked => {
+            Error::Unavailable(error.to_string())
+        }
+        _ => Error::Corrupt(error.to_string()),
+    }
+}

@@ -1,0 +1,163 @@
+//! The bounded pool that scans run on.
+//!
+//! A scan reads disk and may run for long, so it must not sit on the threads that answer connections. The pool
+//! is the runtime's blocking threads behind a semaphore: at most `running_max` scans at a time, at most
+//! `waiting_max` waiting for their turn, and everyone else is told [`Error::Busy`] at once.
+//!
+//! It does not time scans out: the visitor counts rows and time and breaks by itself. A scan whose caller has
+//! gone away stops at the next check of [`Cancelled`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio::sync::Semaphore;
+
+use crate::{Error, Result};
+
+/// How many rows a scan may read between two looks at [`Cancelled`]: rare enough to cost nothing, often enough
+/// that an abandoned scan ends within a millisecond.
+pub(crate) const CANCEL_CHECK_ROWS: usize = 256;
+
+/// Hands out turns to scan.
+#[derive(Debug)]
+pub(crate) struct Scans {
+    turns: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    waiting_max: usize,
+}
+
+/// Tells a running scan that nobody waits for it any more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cancelled(Arc<AtomicBool>);
+
+impl Scans {
+    pub(crate) fn new(running_max: usize, waiting_max: usize) -> Self {
+        Self {
+            turns: Arc::new(Semaphore::new(running_max)),
+            waiting: AtomicUsize::new(0),
+            waiting_max,
+        }
+    }
+
+    /// Runs `work` on a blocking thread when it is its turn.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`] when too many already wait, [`Error::Unavailable`] when `work` panics.
+    pub(crate) async fn run<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Cancelled) -> R + Send + 'static,
+    ) -> Result<R> {
+        let turn = match Arc::clone(&self.turns).try_acquire_owned() {
+            Ok(turn) => turn,
+            Err(_) => {
+                let _place = Place::take(&self.waiting, self.waiting_max).ok_or(Error::Busy)?;
+                Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Error::Closed)?
+            }
+        };
+        let cancelled = Cancelled::default();
+        let cancel_on_drop = CancelOnDrop(cancelled.clone());
+        let scan = tokio::task::spawn_blocking(move || {
+            // The turn ends with the work, not with the caller, who may be gone earlier.
+            let _turn = turn;
+            work(&cancelled)
+        });
+        let done = scan.await.map_err(|error| Error::Unavailable(format!("scan failed: {error}")));
+        drop(cancel_on_drop);
+        done
+    }
+}
+
+impl Cancelled {
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+struct CancelOnDrop(Cancelled);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A place in the waiting line, given back on drop.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(waiting: &'a AtomicUsize, waiting_max: usize) -> Option<Self> {
+        let place = Self(waiting);
+        // The guard exists before the check, so that a refused one is given back too.
+        (waiting.fetch_add(1, Ordering::Relaxed) < waiting_max).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_line_is_busy_at_once() {
+        let scans = Arc::new(Scans::new(1, 1));
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let (started, has_started) = tokio::sync::oneshot::channel();
+        let first = tokio::spawn({
+            let scans = Arc::clone(&scans);
+            async move {
+                scans
+                    .run(move |_| {
+                        started.send(()).expect("the test waits for it");
+                        released.recv().expect("the test releases it");
+                    })
+                    .await
+            }
+        });
+        has_started.await.expect("the first scan starts");
+        let mut second = Box::pin(scans.run(|_| ()));
+        assert!(futures_poll_once(second.as_mut()).await.is_none());
+        assert!(matches!(scans.run(|_| ()).await, Err(Error::Busy)));
+        release.send(()).expect("the first scan waits");
+        first.await.expect("no panic").expect("not busy");
+        second.await.expect("its turn came");
+    }
+
+    #[tokio::test]
+    async fn an_abandoned_scan_is_told() {
+        let scans = Scans::new(1, 0);
+        let (told, has_told) = tokio::sync::oneshot::channel();
+        let mut scan = Box::pin(scans.run(move |cancelled: &Cancelled| {
+            while !cancelled.is_set() {
+                std::thread::yield_now();
+            }
+            told.send(()).expect("the test waits for it");
+        }));
+        assert!(futures_poll_once(scan.as_mut()).await.is_none());
+        drop(scan);
+        has_told.await.expect("the scan saw it");
+    }
+
+    #[tokio::test]
+    async fn a_panicking_scan_gives_its_turn_back() {
+        let scans = Scans::new(1, 0);
+        let failed = scans.run(|_| panic!("on purpose")).await;
+        assert!(matches!(failed, Err(Error::Unavailable(_))));
+        scans.run(|_| ()).await.expect("the turn is free again");
+    }
+
+    async fn futures_poll_once<F: Future + Unpin>(mut future: F) -> Option<F::Output> {
+        std::future::poll_fn(|context| {
+            std::task::Poll::Ready(match std::pin::Pin::new(&mut future).poll(context) {
+                std::task::Poll::Ready(output) => Some(output),
+                std::task::Poll::Pending => None,
+            })
+        })
+        .await
+    }
+}
