@@ -1,1 +1,39 @@
-fn main() {}
+//! The one binary: `serve` and the operator's verbs.
+
+mod cert;
+mod config;
+mod logging;
+mod options;
+mod serve;
+
+use clap::{Parser, Subcommand};
+
+use crate::cert::CertOptions;
+use crate::options::ServeOptions;
+
+/// Tavola: an Azure Table storage service that anyone can run.
+#[derive(Debug, Parser)]
+#[command(name = "tavola", version, args_conflicts_with_subcommands = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeOptions,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the service (also without a command)
+    Serve(Box<ServeOptions>),
+    /// Make a certificate for development
+    Cert(CertOptions),
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    match arguments.command {
+        None => serve::run(arguments.serve),
+        Some(Command::Serve(options)) => serve::run(*options),
+        Some(Command::Cert(options)) => cert::run(&options),
+    }
+}

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tavola_wire::auth::AccountKey;
+pub use tavola_wire::auth::AccountKey;
 
 /// The well-known account and key that every Azure client knows for development.
 pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";

@@ -1,0 +1,276 @@
+//! From what was typed to what it means: flag over environment over file over default, checked once.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use tavola_server::config::{
+    AccountConfig, AccountKey, BearerConfig, Config, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY,
+    KeySource, Limits, Storage, TABLE_PORT, TlsFiles, default_roles,
+};
+
+use crate::options::{BearerOptions, ServeOptions};
+
+/// The data folder, in the location.
+const DATA_FOLDER: &str = "tavola-data";
+const CACHE_MB: u64 = 128;
+const SLOW_QUERY: Duration = Duration::from_secs(1);
+
+/// Reads the file that the flags name, and lays the flags over it.
+pub fn with_file(flags: ServeOptions) -> anyhow::Result<ServeOptions> {
+    let Some(path) = &flags.config else { return Ok(flags) };
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the configuration file {}", path.display()))?;
+    let file: ServeOptions = toml::from_str(&text)
+        .with_context(|| format!("the configuration file {} is not valid", path.display()))?;
+    Ok(overlay(flags, file))
+}
+
+fn overlay(flags: ServeOptions, file: ServeOptions) -> ServeOptions {
+    ServeOptions {
+        location: flags.location.or(file.location),
+        data: flags.data.or(file.data),
+        host: flags.host.or(file.host),
+        port: flags.port.or(file.port),
+        keep_alive: flags.keep_alive.or(file.keep_alive),
+        admin_port: flags.admin_port.or(file.admin_port),
+        admin_host: flags.admin_host.or(file.admin_host),
+        in_memory: flags.in_memory || file.in_memory,
+        accounts_text: flags.accounts_text.or(file.accounts_text),
+        accounts_file: flags.accounts_file.or(file.accounts_file),
+        cert: flags.cert.or(file.cert),
+        key: flags.key.or(file.key),
+        loose: flags.loose || file.loose,
+        disable_product_style_url: flags.disable_product_style_url
+            || file.disable_product_style_url,
+        cache_mb: flags.cache_mb.or(file.cache_mb),
+        connections_max: flags.connections_max.or(file.connections_max),
+        slow_query_ms: flags.slow_query_ms.or(file.slow_query_ms),
+        page_time_ms: flags.page_time_ms.or(file.page_time_ms),
+        silent: flags.silent || file.silent,
+        debug: flags.debug.or(file.debug),
+        log_format: flags.log_format.or(file.log_format),
+        bearer: flags.bearer.or(file.bearer),
+        azurite: flags.azurite,
+        config: flags.config,
+    }
+}
+
+/// The validated configuration.
+pub fn resolve(options: &ServeOptions) -> anyhow::Result<Config> {
+    let mut limits = Limits::default();
+    if let Some(seconds) = options.keep_alive {
+        ensure!(seconds > 0, "the keep-alive timeout must be at least a second");
+        limits.head_timeout = Duration::from_secs(seconds);
+    }
+    if let Some(count) = options.connections_max {
+        ensure!(count > 0, "at least one connection must be allowed");
+        limits.connections_max = count;
+    }
+    if let Some(ms) = options.page_time_ms {
+        limits.page_time = Duration::from_millis(ms);
+    }
+    let admin_host = options.admin_host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    Ok(Config {
+        listen: listen_address(options)?,
+        admin: options.admin_port.map(|port| SocketAddr::new(admin_host, port)),
+        storage: storage(options),
+        accounts: accounts(options)?,
+        tls: tls(options)?,
+        bearer: options.bearer.as_ref().map(bearer).transpose()?,
+        loose: options.loose,
+        path_style_only: options.disable_product_style_url,
+        limits,
+        slow_query: options.slow_query_ms.map_or(SLOW_QUERY, Duration::from_millis),
+    })
+}
+
+fn listen_address(options: &ServeOptions) -> anyhow::Result<SocketAddr> {
+    let host = options.host.as_deref().unwrap_or("127.0.0.1");
+    let port = options.port.unwrap_or(TABLE_PORT);
+    (host, port)
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut addresses| addresses.next())
+        .with_context(|| format!("{host} is not an address to listen on"))
+}
+
+fn storage(options: &ServeOptions) -> Storage {
+    if options.in_memory {
+        return Storage::Memory;
+    }
+    let location = options.location.clone().unwrap_or_else(|| PathBuf::from("."));
+    let path = options.data.clone().unwrap_or_else(|| location.join(DATA_FOLDER));
+    Storage::Folder { path, cache_bytes: options.cache_mb.unwrap_or(CACHE_MB) << 20 }
+}
+
+fn tls(options: &ServeOptions) -> anyhow::Result<Option<TlsFiles>> {
+    match (&options.cert, &options.key) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => {
+            let is_pfx = certificate.extension().is_some_and(|ending| ending == "pfx");
+            ensure!(!is_pfx, "a PFX file is not supported: give certificate and key as PEM files");
+            Ok(Some(TlsFiles { certificate: certificate.clone(), key: key.clone() }))
+        }
+        _ => bail!("TLS needs both a certificate and a key"),
+    }
+}
+
+fn bearer(options: &BearerOptions) -> anyhow::Result<BearerConfig> {
+    let keys = match (&options.jwks_file, &options.jwks_url) {
+        (Some(file), None) => KeySource::File(file.clone()),
+        (None, Some(url)) => KeySource::Url(url.clone()),
+        _ => bail!("[bearer] needs either jwks-file or jwks-url"),
+    };
+    ensure!(!options.audiences.is_empty(), "[bearer] needs at least one audience");
+    let mut roles = default_roles();
+    roles.extend(options.roles.clone());
+    Ok(BearerConfig {
+        issuer: options.issuer.clone(),
+        audiences: options.audiences.clone(),
+        keys,
+        roles,
+        allow_http: options.allow_http,
+    })
+}
+
+fn accounts(options: &ServeOptions) -> anyhow::Result<Vec<AccountConfig>> {
+    let text = match (&options.accounts_file, &options.accounts_text) {
+        (Some(path), _) => read_accounts(path)?,
+        (None, Some(text)) => text.clone(),
+        (None, None) => format!("{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}"),
+    };
+    parse_accounts(&text)
+}
+
+fn read_accounts(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the accounts file {}", path.display()))?;
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    Ok(lines.collect::<Vec<_>>().join(";"))
+}
+
+/// `name:key1[:key2];name:key1...`, the form of `AZURITE_ACCOUNTS`. No error ever shows a key.
+fn parse_accounts(text: &str) -> anyhow::Result<Vec<AccountConfig>> {
+    let mut accounts: Vec<AccountConfig> = Vec::new();
+    for entry in text.split(';').map(str::trim).filter(|entry| !entry.is_empty()) {
+        let mut parts = entry.split(':');
+        let name = parts.next().unwrap_or_default();
+        ensure!(
+            (1..=63).contains(&name.len())
+                && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()),
+            "an account needs a name of lower-case letters and digits before its key"
+        );
+        ensure!(
+            accounts.iter().all(|account| account.name != name),
+            "the account {name} is given twice"
+        );
+        let keys = parts
+            .map(AccountKey::from_base64)
+            .collect::<Result<Vec<_>, _>>()
+            .with_context(|| format!("a key of the account {name} is not base64"))?;
+        ensure!((1..=2).contains(&keys.len()), "the account {name} needs one or two keys");
+        accounts.push(AccountConfig { name: name.to_owned(), keys });
+    }
+    ensure!(!accounts.is_empty(), "no accounts are given");
+    Ok(accounts)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        serve: ServeOptions,
+    }
+
+    fn parse(arguments: &[&str]) -> ServeOptions {
+        let command_line = std::iter::once("tavola").chain(arguments.iter().copied());
+        Cli::try_parse_from(command_line).unwrap_or_else(|error| panic!("{error}")).serve
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_documents() {
+        let config = resolve(&parse(&[])).unwrap();
+        assert_eq!(config.listen.to_string(), "127.0.0.1:10002");
+        assert_eq!(config.admin, None);
+        assert_eq!(config.accounts[0].name, "devstoreaccount1");
+        assert!(
+            matches!(config.storage, Storage::Folder { path, .. } if path.ends_with("tavola-data"))
+        );
+    }
+
+    #[test]
+    fn every_flag_of_azurite_is_accepted() {
+        let options = parse(&[
+            "-l",
+            "dir",
+            "-d",
+            "debug.log",
+            "-s",
+            "-L",
+            "--skipApiVersionCheck",
+            "--disableProductStyleUrl",
+            "--disableTelemetry",
+            "--oauth",
+            "basic",
+            "--pwd",
+            "x",
+            "--inMemoryPersistence",
+            "--extentMemoryLimit",
+            "100",
+            "--blobHost",
+            "0.0.0.0",
+            "--blobPort",
+            "0",
+            "--blobKeepAliveTimeout",
+            "5",
+            "--queueHost",
+            "0.0.0.0",
+            "--queuePort",
+            "0",
+            "--queueKeepAliveTimeout",
+            "5",
+            "--tableHost",
+            "0.0.0.0",
+            "--tablePort",
+            "0",
+            "--tableKeepAliveTimeout",
+            "5",
+        ]);
+        let config = resolve(&options).unwrap();
+        assert_eq!(config.listen.to_string(), "0.0.0.0:0");
+        assert_eq!(config.limits.head_timeout, Duration::from_secs(5));
+        assert!(config.loose && config.path_style_only);
+        assert!(matches!(config.storage, Storage::Memory));
+        assert_eq!(options.azurite.warnings().len(), 7);
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_file() {
+        let file: ServeOptions = toml::from_str("port = 1\nhost = \"127.0.0.2\"\n").unwrap();
+        let config = resolve(&overlay(parse(&["--port", "2"]), file)).unwrap();
+        assert_eq!(config.listen.to_string(), "127.0.0.2:2");
+    }
+
+    #[test]
+    fn unknown_keys_of_the_file_are_refused() {
+        assert!(toml::from_str::<ServeOptions>("prot = 1").is_err());
+    }
+
+    #[test]
+    fn accounts_are_read_in_azurites_form() {
+        let accounts = parse_accounts("acc1:a2V5MQ==:a2V5Mg==;acc2:a2V5MQ==").unwrap();
+        assert_eq!(accounts.len(), 2);
+        assert_eq!((accounts[0].name.as_str(), accounts[0].keys.len()), ("acc1", 2));
+        for wrong in ["", "acc1", "acc1:***", "Acc:a2V5", "a:a2V5;a:a2V5", "a:a2V5:a2V5:a2V5"] {
+            let error = parse_accounts(wrong).unwrap_err();
+            assert!(!format!("{error:#}").contains("a2V5"), "{error:#}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Where the log goes: standard error for operators, a file for `--debug`.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Mutex;
+
+use anyhow::Context;
+use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry, fmt};
+
+use crate::options::LogFormat;
+
+/// The variable that sets levels, such as `TAVOLA_LOG=debug`.
+const LEVELS: &str = "TAVOLA_LOG";
+
+pub fn start(format: LogFormat, debug: Option<&Path>) -> anyhow::Result<()> {
+    let levels = EnvFilter::builder()
+        .with_default_directive(LevelFilter::INFO.into())
+        .with_env_var(LEVELS)
+        .from_env()
+        .with_context(|| format!("{LEVELS} is not a list of levels"))?;
+    let stderr = fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let stderr: Box<dyn Layer<Registry> + Send + Sync> = match format {
+        LogFormat::Text => stderr.with_ansi(false).with_filter(levels).boxed(),
+        LogFormat::Json => stderr.json().flatten_event(true).with_filter(levels).boxed(),
+    };
+    let file = debug
+        .map(|path| {
+            let file = File::options()
+                .create(true)
+                .append(true)
+                .open(path)
+                .with_context(|| format!("cannot write the debug log {}", path.display()))?;
+            let layer = fmt::layer().with_writer(Mutex::new(file)).with_ansi(false);
+            anyhow::Ok(layer.with_filter(LevelFilter::DEBUG))
+        })
+        .transpose()?;
+    tracing_subscriber::registry().with(stderr).with(file).init();
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! `tavola serve`: start, say where, and run until told to stop.
+
+use std::io::Write;
+
+use anyhow::{Context, bail};
+use tavola_server::config::{Config, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Storage};
+use tavola_server::{RunningServer, start};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::options::ServeOptions;
+use crate::{config, logging};
+
+pub fn run(mut options: ServeOptions) -> anyhow::Result<()> {
+    // Not flags: a key on the command line is everyone's to read.
+    options.accounts_text = ["TAVOLA_ACCOUNTS", "AZURITE_ACCOUNTS"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|text| !text.trim().is_empty()));
+    let options = config::with_file(options)?;
+    let config = config::resolve(&options)?;
+    logging::start(options.log_format.unwrap_or_default(), options.debug.as_deref())?;
+    for warning in options.azurite.warnings() {
+        tracing::warn!("{warning}");
+    }
+    raise_file_limit();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    warn_of_development_key(&config);
+    let notice = Notice::of(&config);
+    let server = start(config).await?;
+    notice.print(&server).context("cannot write to standard output")?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        reason = server.failed() => {
+            // Nothing more is acknowledged: what was not committed must not look as if it were.
+            tracing::error!(reason, "the storage engine has failed, stopping");
+            bail!("the storage engine has failed: {reason}");
+        }
+    }
+    tracing::info!("stopping");
+    server.stop().await;
+    Ok(())
+}
+
+fn warn_of_development_key(config: &Config) {
+    let development = config.accounts.iter().any(|account| account.name == DEVELOPMENT_ACCOUNT);
+    if development && !config.listen.ip().is_loopback() {
+        tracing::warn!(
+            address = %config.listen,
+            "the development account is served beyond this machine, and everyone knows its key"
+        );
+    }
+}
+
+/// What is told at the start, gathered before the configuration is used up.
+struct Notice {
+    scheme: &'static str,
+    accounts: Vec<String>,
+    storage: String,
+}
+
+impl Notice {
+    fn of(config: &Config) -> Self {
+        Self {
+            scheme: if config.tls.is_some() { "https" } else { "http" },
+            accounts: config.accounts.iter().map(|account| account.name.clone()).collect(),
+            storage: match &config.storage {
+                Storage::Memory => "memory, gone when the service stops".to_owned(),
+                Storage::Folder { path, .. } => path.display().to_string(),
+            },
+        }
+    }
+
+    /// The line that test tools wait for, and connection strings ready to paste. Only the well-known key is
+    /// shown: others are secrets.
+    fn print(&self, server: &RunningServer) -> std::io::Result<()> {
+        let (scheme, address) = (self.scheme, server.table_address());
+        let mut stdout = std::io::stdout().lock();
+        writeln!(
+            stdout,
+            "Tavola {} keeps its data in {}",
+            env!("CARGO_PKG_VERSION"),
+            self.storage
+        )?;
+        for account in &self.accounts {
+            let key = if account == DEVELOPMENT_ACCOUNT { DEVELOPMENT_KEY } else { "<key>" };
+            writeln!(
+                stdout,
+                "Connection string: DefaultEndpointsProtocol={scheme};AccountName={account};\
+                 AccountKey={key};TableEndpoint={scheme}://{address}/{account};"
+            )?;
+        }
+        if let Some(admin) = server.admin_address() {
+            writeln!(stdout, "Health and metrics at http://{admin}/health, /ready and /metrics")?;
+        }
+        writeln!(stdout, "Tavola Table service is successfully listening at {scheme}://{address}")?;
+        stdout.flush()
+    }
+}
+
+/// Every connection is a file descriptor; the usual soft limit of 1024 is too low for a server.
+fn raise_file_limit() {
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
+}
