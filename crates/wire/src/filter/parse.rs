@@ -103,12 +103,9 @@ impl<'a> Parser<'a> {
 
     /// Joins `right` with the chains on top of the stack that bind at least as tightly as what follows.
     fn join(&mut self, mut right: Partial, binds: impl Fn(Kind) -> bool) -> Result<Partial> {
-        while let Some(frame) =
-            self.stack.pop_if(|frame| matches!(frame, Frame::Chain(kind, _) if binds(*kind)))
-        {
-            if let Frame::Chain(kind, left) = frame {
-                right = left.joined(kind, right)?;
-            }
+        let binding = |frame: &mut Frame| matches!(frame, Frame::Chain(kind, _) if binds(*kind));
+        while let Some(Frame::Chain(kind, left)) = self.stack.pop_if(binding) {
+            right = left.joined(kind, right)?;
         }
         Ok(right)
     }

@@ -53,11 +53,21 @@ pub struct Plan {
 
 impl Plan {
     pub fn new(expr: &Expr) -> Self {
+        Self::with_planner(Planner::new("PartitionKey", Some("RowKey"), expr), expr)
+    }
+
+    /// A plan that intersects so many pairs of boxes at most.
+    #[cfg(test)]
+    pub(super) fn with_pairs(pairs_left: usize, expr: &Expr) -> Self {
+        let planner = Planner { partition: "PartitionKey", row: Some("RowKey"), pairs_left };
+        Self::with_planner(planner, expr)
+    }
+
+    fn with_planner(mut planner: Planner<'_>, expr: &Expr) -> Self {
         let terms = match expr {
             Expr::And(terms) => &terms[..],
             other => std::slice::from_ref(other),
         };
-        let mut planner = Planner::new("PartitionKey", Some("RowKey"), expr);
         let (key_terms, others): (Vec<_>, Vec<_>) =
             terms.iter().partition(|term| planner.is_about_keys(term));
         let keys = planner.all_of(&key_terms, false);
@@ -410,6 +420,16 @@ mod tests {
         let many = plan(&format!("PartitionKey eq 'a' and {}", not_equal.join(" and ")));
         assert!(many.kind <= QueryKind::PartitionScan);
         assert!(many.residual.is_some());
+    }
+
+    #[test]
+    fn a_wider_plan_keeps_the_spans_that_the_rows_are_not_asked_about() {
+        // The right side is more selective, but its rows would have to be asked about their partition.
+        let filter = "PartitionKey ge 'b' and \
+                      (PartitionKey eq 'a' and A eq 1 or PartitionKey eq 'c' and A eq 1)";
+        let plan = Plan::with_pairs(0, &parse(filter).unwrap());
+        assert_eq!(plan.spans, [Span { start: b"b\0".to_vec(), end: None }]);
+        assert!(plan.residual.is_some());
     }
 
     #[test]

@@ -65,15 +65,14 @@ pub(super) fn merge(mut spans: Vec<Span>) -> Vec<Span> {
     spans.retain(|span| !span.is_empty());
     spans.sort_unstable();
     spans.dedup_by(|next, kept| {
-        let joins = kept.end.as_ref().is_none_or(|end| next.start <= *end);
-        // `None` is the end of the table, so it is the later one.
-        if joins
-            && kept.end.is_some()
-            && next.end.as_ref().is_none_or(|end| Some(end) > kept.end.as_ref())
-        {
+        let Some(end) = &kept.end else { return true };
+        if next.start > *end {
+            return false;
+        }
+        if next.end.as_ref().is_none_or(|next_end| next_end > end) {
             kept.end = next.end.take();
         }
-        joins
+        true
     });
     spans
 }
@@ -182,17 +181,16 @@ impl KeyBox {
     }
 
     fn first_key(&self) -> Vec<u8> {
-        match self.partition.start.strip_suffix(&[SEPARATOR]) {
-            Some(before) => [before, &[AFTER_PARTITION]].concat(),
-            // Nothing precedes the empty partition key, unless the row key says so.
-            None if self.partition.start.is_empty()
-                && self.partition.point().is_none()
-                && self.row.start.is_empty() =>
-            {
-                Vec::new()
-            }
-            None => [&self.partition.start, &[SEPARATOR][..], &self.row.start].concat(),
+        let Interval { start, .. } = &self.partition;
+        if let Some(before) = start.strip_suffix(&[SEPARATOR]) {
+            return [before, &[AFTER_PARTITION]].concat();
         }
+        // Nothing precedes the empty partition: say so plainly, unless the span is that partition.
+        let from_the_first = start.is_empty() && self.row.start.is_empty();
+        if from_the_first && self.partition.point().is_none() {
+            return Vec::new();
+        }
+        [start, &[SEPARATOR][..], &self.row.start].concat()
     }
 
     fn key_after(&self) -> Option<Vec<u8>> {

@@ -173,8 +173,7 @@ fn row() -> impl Strategy<Value = Row> {
     )
 }
 
-fn check(expr: &Expr, rows: &[Row]) -> Result<(), TestCaseError> {
-    let plan = Plan::new(expr);
+fn check(expr: &Expr, plan: &Plan, rows: &[Row]) -> Result<(), TestCaseError> {
     for pair in plan.spans.windows(2) {
         prop_assert!(pair[0].end.as_ref().is_some_and(|end| *end < pair[1].start));
     }
@@ -198,13 +197,11 @@ fn check(expr: &Expr, rows: &[Row]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn plans_choose_what_the_model_chooses(
         expr in expr(), rows in prop::collection::vec(row(), 1..40),
     ) {
-        check(&expr, &rows)?;
+        check(&expr, &Plan::new(&expr), &rows)?;
     }
 
     #[test]
@@ -213,7 +210,15 @@ proptest! {
         and in any::<bool>(),
         rows in prop::collection::vec(row(), 1..40),
     ) {
-        check(&if and { Expr::And(terms) } else { Expr::Or(terms) }, &rows)?;
+        let expr = if and { Expr::And(terms) } else { Expr::Or(terms) };
+        check(&expr, &Plan::new(&expr), &rows)?;
+    }
+
+    #[test]
+    fn plans_on_a_small_budget_choose_the_same(
+        expr in expr(), pairs in 0..20usize, rows in prop::collection::vec(row(), 1..40),
+    ) {
+        check(&expr, &Plan::with_pairs(pairs, &expr), &rows)?;
     }
 
     #[test]
