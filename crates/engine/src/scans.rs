@@ -106,7 +106,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_line_is_busy_at_once() {
         let scans = Arc::new(Scans::new(1, 1));
-        let (release, released) = std::sync::mpsc::channel::<()>();
+        let (release, released) = std::sync::mpsc::sync_channel::<()>(1);
         let (started, has_started) = tokio::sync::oneshot::channel();
         let first = tokio::spawn({
             let scans = Arc::clone(&scans);

@@ -41,6 +41,9 @@ pub(super) type Overlay = HashMap<Bytes, Option<Bytes>>;
 /// What the engine is told when it has failed.
 pub(super) type Failure = Arc<str>;
 
+/// Where a failure is told. Once told, nothing is written any more.
+pub(super) type Failures = Arc<watch::Sender<Option<Failure>>>;
+
 /// Where groups are committed to; the store, or a fake in tests.
 pub(super) trait Sink {
     /// The committed value under `key`.
@@ -74,7 +77,7 @@ pub(super) struct Committer<S> {
     queue: Receiver<Message>,
     sink: S,
     stats: Arc<Stats>,
-    failure: watch::Sender<Option<Failure>>,
+    failures: Failures,
     closing: bool,
     may_tidy: bool,
     group: Vec<(Box<dyn Job>, Result<()>)>,
@@ -90,13 +93,13 @@ impl<S: Sink> Committer<S> {
         queue: Receiver<Message>,
         sink: S,
         stats: Arc<Stats>,
-        failure: watch::Sender<Option<Failure>>,
+        failures: Failures,
     ) -> Self {
         Self {
             queue,
             sink,
             stats,
-            failure,
+            failures,
             closing: false,
             may_tidy: false,
             group: Vec::new(),
@@ -113,7 +116,7 @@ impl<S: Sink> Committer<S> {
         if ended.is_err() {
             // ORDER: the failure is told before the queue and the group are dropped, so that callers who find
             // themselves unanswered find the reason.
-            self.fail("the committer panicked");
+            fail(&self.failures, "the committer panicked");
         }
     }
 
@@ -159,7 +162,7 @@ impl<S: Sink> Committer<S> {
     /// Takes a request into the group and runs it on top of the group's writes so far.
     fn admit(&mut self, mut job: Box<dyn Job>) {
         self.stats.queue_depth.fetch_sub(1, Ordering::Relaxed);
-        let outcome = match &*self.failure.borrow() {
+        let outcome = match &*self.failures.borrow() {
             Some(failure) => Err(Error::Unavailable(failure.to_string())),
             None => Ok(()),
         };
@@ -230,14 +233,21 @@ impl<S: Sink> Committer<S> {
                 self.stats.commit_nanos.record(nanos);
                 self.may_tidy = true;
             }
-            Err(error) => self.fail(&error.message),
+            Err(error) => fail(&self.failures, &error.message),
         }
         committed
     }
+}
 
-    fn fail(&self, message: &str) {
+/// Tells everybody that the engine has failed. The first reason stays: later ones follow from it.
+pub(super) fn fail(failures: &Failures, message: &str) {
+    let is_first = failures.send_if_modified(|failure| {
+        let is_first = failure.is_none();
+        failure.get_or_insert_with(|| message.into());
+        is_first
+    });
+    if is_first {
         tracing::error!(message, "the engine has failed and writes no more");
-        self.failure.send_replace(Some(message.into()));
     }
 }
 
@@ -251,3 +261,7 @@ impl CommitError {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "committer_tests.rs"]
+mod tests;

@@ -39,6 +39,9 @@ const COMPACT_TOMBSTONE_SHARE: f64 = 0.1;
 /// twenty flushed memtables have piled up, which leaves about ten seconds.
 const COMPACT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
+/// Dead separated values from which on tables are rewritten a second time to be rid of them.
+const STALE_VALUE_BYTES_MAX: u64 = 1024 * 1024;
+
 /// How often a drop looks whether its tombstones are flushed. fjall has no notification for it.
 const FLUSH_POLL: Duration = Duration::from_millis(10);
 
@@ -58,6 +61,11 @@ pub(super) fn drop_range(shared: &Shared, range: &KeyRange) -> Result<()> {
     let worthwhile = shared.store.tombstone_share() >= COMPACT_TOMBSTONE_SHARE;
     if worthwhile && shared.store.table_bytes() <= COMPACT_BYTES_MAX {
         shared.store.compact()?;
+        // fjall learns which files of separated values are dead when it drops rows, and deletes them at the next
+        // compaction.
+        if shared.store.stale_value_bytes() >= STALE_VALUE_BYTES_MAX {
+            shared.store.compact()?;
+        }
     }
     tidy(shared)
 }

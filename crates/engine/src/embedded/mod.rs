@@ -2,7 +2,8 @@
 //!
 //! fjall gives the log-structured tree; what it does not give is here: group commit ([`committer`]), a folder that
 //! says what it is ([`folder`]), recovery from a torn journal tail ([`journal`]) and space that comes back when
-//! a range is dropped ([`drops`]). [`store`] is the only module that calls fjall.
+//! a range is dropped ([`drops`]), and compaction that leaves the cores alone ([`upkeep`]). [`store`] is the only
+//! module that calls fjall.
 //!
 //! Reads by key run where they are called: they touch memory, or one block of one file. Scans go to a bounded
 //! pool. All writes go through one queue to one thread, so there are no latches and no write conflicts.
@@ -15,13 +16,14 @@ mod journal;
 mod options;
 mod stats;
 mod store;
+mod upkeep;
 
-use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
+use std::{fmt, io};
 
 use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
@@ -30,7 +32,8 @@ use crate::scans::Scans;
 use crate::{Engine, Error, KeyRange, Reader, Result, Transition, Visitor};
 use committer::{Committer, Failure, Message};
 use job::Pending;
-use store::{Store, StoreSnapshot};
+use store::{Store, StoreSink, StoreSnapshot};
+use upkeep::Upkeep;
 
 pub use options::{EmbeddedOptions, OpenError};
 pub use stats::{Histogram, Stats};
@@ -53,8 +56,9 @@ struct Shared {
     /// `None` only while dropping: the committer ends when the last sender is gone.
     queue: Option<SyncSender<Message>>,
     /// Set when no more requests are taken; a running drop stops at its next chunk.
-    closing: AtomicBool,
-    committer: Mutex<Option<JoinHandle<()>>>,
+    closing: Arc<AtomicBool>,
+    /// The committer, then the upkeep, which ends after it.
+    threads: Mutex<Vec<JoinHandle<()>>>,
     failure: watch::Receiver<Option<Failure>>,
     scans: Scans,
     /// One drop at a time: a second one would only compete for the same compaction.
@@ -74,16 +78,25 @@ impl EmbeddedEngine {
         let stats = Arc::new(Stats::default());
         let (queue, requests) = sync_channel(options.queue_requests_max);
         let (failure_sender, failure) = watch::channel(None);
-        let committer =
-            Committer::new(requests, Arc::clone(&store), Arc::clone(&stats), failure_sender);
-        let thread = std::thread::Builder::new()
-            .name("tavola-commit".into())
-            .spawn(move || committer.run())
-            .map_err(|source| OpenError::Io { path: path.as_ref().into(), source })?;
+        let failures = Arc::new(failure_sender);
+        let closing = Arc::new(AtomicBool::new(false));
+        let (nudge, nudges) = sync_channel(1);
+        let upkeep = Upkeep {
+            store: Arc::clone(&store),
+            nudges,
+            closing: Arc::clone(&closing),
+            failures: Arc::clone(&failures),
+        };
+        let sink = StoreSink { store: Arc::clone(&store), nudge };
+        let committer = Committer::new(requests, sink, Arc::clone(&stats), failures);
+        let failed = |source| OpenError::Io { path: path.as_ref().into(), source };
+        let committer = spawn("tavola-commit", move || committer.run()).map_err(failed)?;
+        // If this fails, the committer ends as well, because the queue is dropped.
+        let upkeep = spawn("tavola-upkeep", move || upkeep.run()).map_err(failed)?;
         let shared = Shared {
             queue: Some(queue),
-            closing: AtomicBool::new(false),
-            committer: Mutex::new(Some(thread)),
+            closing,
+            threads: Mutex::new(vec![committer, upkeep]),
             failure,
             scans: Scans::new(options.scans_running_max, options.scans_waiting_max),
             drops: tokio::sync::Mutex::default(),
@@ -123,7 +136,7 @@ impl EmbeddedEngine {
             // An error means that the committer has ended already, which is what is wanted.
             let _ = queue.send(Message::Close);
         }
-        self.shared.join_committer();
+        self.shared.join_threads();
     }
 }
 
@@ -164,11 +177,14 @@ impl Shared {
         }
     }
 
-    fn join_committer(&self) {
-        let thread = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // A transition may own the last clone of the engine; its drop then runs on the committer itself.
-            if thread.thread().id() != std::thread::current().id() {
+    fn join_threads(&self) {
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        // A transition may own the last clone of the engine; its drop then runs on the committer itself, which
+        // can wait neither for itself nor for the upkeep that ends after it.
+        let is_own = threads.first().is_some_and(|own| own.thread().id() == thread::current().id());
+        if !is_own {
+            for thread in threads {
                 // A panic was reported through `failure`.
                 let _ = thread.join();
             }
@@ -176,11 +192,15 @@ impl Shared {
     }
 }
 
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name.into()).spawn(body)
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Relaxed);
         self.queue = None;
-        self.join_committer();
+        self.join_threads();
     }
 }
 
@@ -251,3 +271,7 @@ impl fmt::Debug for EmbeddedSnapshot {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

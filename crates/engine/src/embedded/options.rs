@@ -12,7 +12,8 @@ pub struct EmbeddedOptions {
     /// write buffers and indexes, the whole process below half a gigabyte.
     pub cache_bytes: u64,
     /// When a write buffer (memtable) is flushed to a table. Up to four more may wait to be flushed. 32 MiB: the
-    /// journal to be read again after a crash stays below about 130 MB, well under a second.
+    /// journal to be read again after a crash stays below about 130 MB, well under a second. Fixed when the folder
+    /// is created.
     pub memtable_bytes: u64,
     /// Requests that may wait for the committer before others are told that the engine is busy.
     pub queue_requests_max: usize,
@@ -20,8 +21,6 @@ pub struct EmbeddedOptions {
     pub scans_running_max: usize,
     /// Scans that may wait for their turn before others are told that the engine is busy.
     pub scans_waiting_max: usize,
-    /// Threads that flush and compact.
-    pub background_threads: usize,
 }
 
 impl Default for EmbeddedOptions {
@@ -33,7 +32,6 @@ impl Default for EmbeddedOptions {
             queue_requests_max: 4096,
             scans_running_max: (2 * cores).max(4),
             scans_waiting_max: 1024,
-            background_threads: cores.clamp(1, 4),
         }
     }
 }

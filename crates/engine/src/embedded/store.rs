@@ -10,6 +10,8 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -36,8 +38,9 @@ const SEPARATE_VALUE_BYTES: u32 = 32 * 1024;
 /// to decode for a read by key.
 const BLOCK_BYTES: u32 = 8 * 1024;
 
-/// Size of a table file. Smaller than fjall's 64 MiB, so that more tables lie wholly inside a dropped range.
-const TABLE_BYTES: u64 = 16 * 1024 * 1024;
+/// Size of a table file. Half of fjall's default, so that more tables lie wholly inside a dropped range and a
+/// compaction step holds up the next one for less; the first level is four times this.
+const TABLE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// fjall's smallest. With one keyspace a journal goes as soon as its memtable is flushed.
 const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -49,9 +52,11 @@ pub(super) struct Store {
     keyspace: Keyspace,
     database: Database,
     path: PathBuf,
+    leveled: Arc<Leveled>,
+    is_compacting: AtomicBool,
     _lock: File,
     #[cfg(test)]
-    pub(super) fail_next_commit: std::sync::atomic::AtomicBool,
+    pub(super) fail_next_commit: AtomicBool,
 }
 
 /// A stable state of a [`Store`].
@@ -70,7 +75,8 @@ impl Store {
             |error: fjall::Error| OpenError::Store { path: path.into(), source: error.into() };
         let database = Database::builder(&store_path)
             .cache_size(options.cache_bytes)
-            .worker_threads(options.background_threads)
+            // Flushes only; see `upkeep`.
+            .worker_threads(1)
             .max_journaling_size(JOURNALS_BYTES_MAX)
             // Compressing on the committer's thread would hold up everyone behind a large entity.
             .journal_compression(CompressionType::None)
@@ -82,6 +88,8 @@ impl Store {
             keyspace,
             database,
             path: path.into(),
+            leveled: Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES)),
+            is_compacting: AtomicBool::new(false),
             _lock: lock,
             #[cfg(test)]
             fail_next_commit: false.into(),
@@ -105,15 +113,6 @@ impl Store {
     pub(super) fn snapshot(self: &Arc<Self>) -> StoreSnapshot {
         let snapshot = self.latest.read().unwrap_or_else(PoisonError::into_inner).clone();
         StoreSnapshot { snapshot, store: Arc::clone(self) }
-    }
-
-    /// Takes the snapshot that readers get from now on. Only the committer may call it, between batches.
-    fn publish(&self) {
-        let fresh = self.database.snapshot();
-        let mut latest = self.latest.write().unwrap_or_else(PoisonError::into_inner);
-        let stale = std::mem::replace(&mut *latest, fresh);
-        drop(latest);
-        drop(stale);
     }
 }
 
@@ -146,14 +145,36 @@ impl StoreSnapshot {
     }
 }
 
-impl Sink for Arc<Store> {
+/// The store as the committer sees it.
+pub(super) struct StoreSink {
+    pub(super) store: Arc<Store>,
+    /// Tells the upkeep that there may be something to compact.
+    pub(super) nudge: SyncSender<()>,
+}
+
+impl Sink for StoreSink {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        Store::get(self, key)
+        self.store.get(key)
     }
 
     fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError> {
+        self.store.commit(overlay)?;
+        // Full means that it is nudged already.
+        let _ = self.nudge.try_send(());
+        Ok(())
+    }
+
+    fn tidy(&self) -> bool {
+        let _ = self.nudge.try_send(());
+        self.store.tidy()
+    }
+}
+
+/// What the committer does; nobody else may.
+impl Store {
+    fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError> {
         #[cfg(test)]
-        if self.fail_next_commit.swap(false, std::sync::atomic::Ordering::Relaxed) {
+        if self.fail_next_commit.swap(false, Ordering::Relaxed) {
             let message = "failed on purpose".into();
             return Err(CommitError { message, nothing_written: false });
         }
@@ -174,12 +195,63 @@ impl Sink for Arc<Store> {
         Ok(())
     }
 
+    /// Takes the snapshot that readers get from now on.
+    fn publish(&self) {
+        let fresh = self.database.snapshot();
+        let mut latest = self.latest.write().unwrap_or_else(PoisonError::into_inner);
+        let stale = std::mem::replace(&mut *latest, fresh);
+        drop(latest);
+        drop(stale);
+    }
+
     fn tidy(&self) -> bool {
         self.publish();
         self.forget_old_versions();
         self.keyspace.tree.version_free_list_len() > 0
-            || self.database.active_compactions() > 0
+            || self.is_compacting.load(Ordering::Relaxed)
             || self.database.outstanding_flushes() > 0
+    }
+
+    /// Lets go of table files that compaction has replaced. fjall does this only when the next memtable is
+    /// flushed, which on a quiet server may be never.
+    fn forget_old_versions(&self) {
+        let tracker = &self.database.supervisor.snapshot_tracker;
+        let latest = self.latest.read().unwrap_or_else(PoisonError::into_inner);
+        // Nobody but the committer opens snapshots, all others are clones. So if there is one, it is `latest`,
+        // and whatever is older than that will never be read again.
+        if tracker.open_snapshots() > 1 {
+            return;
+        }
+        let mut versions = self.keyspace.tree.get_version_history_lock();
+        if let Err(error) = versions.maintenance(self.keyspace.path(), latest.seqno()) {
+            tracing::warn!(%error, "cannot remove replaced files; trying again later");
+        }
+    }
+}
+
+/// What the upkeep needs.
+impl Store {
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] when fjall writes no more, because its thread has failed, say for lack of space.
+    pub(super) fn check_alive(&self) -> Result<()> {
+        // Asks the journal for nothing, which it refuses once poisoned.
+        self.database.persist(PersistMode::Buffer).map_err(read_error)
+    }
+
+    /// Does the most urgent compaction; false if there was none.
+    pub(super) fn compact_step(&self) -> Result<bool> {
+        let tree = &self.keyspace.tree;
+        let version = tree.current_version().id();
+        self.is_compacting.store(true, Ordering::Relaxed);
+        let done = tree.compact(
+            Arc::clone(&self.leveled) as _,
+            self.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc(),
+        );
+        self.is_compacting.store(false, Ordering::Relaxed);
+        done.map_err(|error| read_error(error.into()))?;
+        // A flush in between changes the version as well; then there is one look too many.
+        Ok(tree.current_version().id() != version)
     }
 }
 
@@ -201,8 +273,7 @@ impl Store {
     }
 
     pub(super) fn is_flushed(&self) -> Result<bool> {
-        // Asking the journal for nothing tells whether the threads that flush are still alive.
-        self.database.persist(PersistMode::Buffer).map_err(read_error)?;
+        self.check_alive()?;
         Ok(self.keyspace.sealed_memtable_count() == 0)
     }
 
@@ -217,6 +288,11 @@ impl Store {
         self.keyspace.major_compact().map_err(read_error)
     }
 
+    /// Bytes of separated values that no row refers to any more.
+    pub(super) fn stale_value_bytes(&self) -> u64 {
+        self.keyspace.fragmented_blob_bytes()
+    }
+
     pub(super) fn table_bytes(&self) -> u64 {
         self.keyspace.disk_space()
     }
@@ -226,29 +302,18 @@ impl Store {
         let entries = self.keyspace.approximate_len().max(1);
         self.keyspace.tree.tombstone_count() as f64 / entries as f64
     }
+}
 
-    /// Lets go of table files that compaction has replaced. fjall does this only when the next memtable is
-    /// flushed, which on a quiet server may be never.
-    fn forget_old_versions(&self) {
-        let tracker = &self.database.supervisor.snapshot_tracker;
-        let latest = self.latest.read().unwrap_or_else(PoisonError::into_inner);
-        // Nobody but the committer opens snapshots, all others are clones. So if there is one, it is `latest`,
-        // and whatever is older than that will never be read again.
-        if tracker.open_snapshots() > 1 {
-            return;
-        }
-        let mut versions = self.keyspace.tree.get_version_history_lock();
-        if let Err(error) = versions.maintenance(self.keyspace.path(), latest.seqno()) {
-            tracing::warn!(%error, "cannot remove replaced files; trying again later");
-        }
-    }
+/// For fjall's own thread, which shall flush: levels so large and so late that none ever needs compaction.
+fn never_merging() -> Arc<Leveled> {
+    Arc::new(Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 40))
 }
 
 fn keyspace_options(options: &EmbeddedOptions) -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .max_memtable_size(options.memtable_bytes)
         .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
-        .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES)))
+        .compaction_strategy(never_merging())
         .with_kv_separation(Some(
             KvSeparationOptions::default()
                 .separation_threshold(SEPARATE_VALUE_BYTES)

@@ -1,0 +1,229 @@
+//! Drives the committer by hand over a sink that records what happens in which order.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use tokio::sync::oneshot::error::TryRecvError;
+
+use super::*;
+use crate::conformance::Apply;
+use crate::embedded::job::Pending;
+use crate::{Decision, Transition};
+
+#[test]
+fn what_gathered_is_committed_as_one_group() {
+    let mut bench = Bench::new();
+    let answers: Vec<_> = (0..5).map(|_| bench.send(increment())).collect();
+    assert!(bench.committer.run_once().is_continue());
+    let verdicts: Vec<_> = answers.into_iter().map(|answer| answered(answer).unwrap()).collect();
+    assert_eq!(verdicts, [1, 2, 3, 4, 5]);
+    assert_eq!(bench.sink.commits(), [1]);
+    assert_eq!(bench.sink.value("counter"), Some("5".into()));
+    assert_eq!(bench.stats.group_size.sum(), 5);
+    assert_eq!(bench.stats.queue_depth.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn nobody_is_answered_before_the_commit() {
+    let mut bench = Bench::new();
+    let committed = bench.send(increment());
+    let aborted =
+        bench.send(Apply::new(["counter"], |values, _| Decision::Abort(values[0].clone())));
+    let answers = Rc::new(RefCell::new((committed, aborted)));
+    let seen = Rc::clone(&answers);
+    bench.sink.state.borrow_mut().on_commit = Some(Box::new(move || {
+        let (committed, aborted) = &mut *seen.borrow_mut();
+        assert_eq!(committed.try_recv().unwrap_err(), TryRecvError::Empty);
+        // It has read what is not durable yet, so it waits as well.
+        assert_eq!(aborted.try_recv().unwrap_err(), TryRecvError::Empty);
+    }));
+    assert!(bench.committer.run_once().is_continue());
+    let (committed, aborted) = &mut *answers.borrow_mut();
+    assert_eq!(committed.try_recv().unwrap().unwrap(), 1);
+    assert_eq!(aborted.try_recv().unwrap().unwrap(), Some("1".into()));
+}
+
+#[test]
+fn aborts_alone_need_no_commit() {
+    let mut bench = Bench::new();
+    let answer = bench.send(Apply::new(["a"], |_, writes| {
+        writes.put("a".into(), "1".into());
+        Decision::Abort(7)
+    }));
+    assert!(bench.committer.run_once().is_continue());
+    assert_eq!(answered(answer).unwrap(), 7);
+    assert!(bench.sink.commits().is_empty());
+}
+
+#[test]
+fn a_panic_drops_the_writes_of_its_transition_only() {
+    let mut bench = Bench::new();
+    let first = bench.send(increment());
+    let panicking = bench.send(Apply::new(["counter"], |_, writes| -> Decision<()> {
+        writes.put("counter".into(), "99".into());
+        panic!("on purpose");
+    }));
+    let last = bench.send(increment());
+    assert!(bench.committer.run_once().is_continue());
+    assert_eq!(answered(first).unwrap(), 1);
+    assert!(matches!(answered(panicking), Err(Error::Unavailable(_))));
+    assert_eq!(answered(last).unwrap(), 2);
+    assert_eq!(bench.stats.panics.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_group_is_bounded_by_count_and_by_bytes() {
+    let mut bench = Bench::new();
+    let answers: Vec<_> = (0..GROUP_TRANSITIONS_MAX + 1).map(|_| bench.send(increment())).collect();
+    assert!(bench.committer.run_once().is_continue());
+    assert_eq!(bench.stats.group_size.sum(), GROUP_TRANSITIONS_MAX as u64);
+    assert!(bench.committer.run_once().is_continue());
+    assert_eq!(bench.sink.commits().len(), 2);
+    drop(answers);
+
+    let mut bench = Bench::new();
+    let large = Bytes::from(vec![0; GROUP_BYTES_MAX / 2]);
+    for index in 0..3 {
+        let large = large.clone();
+        bench.send(Apply::new([""; 0], move |_, writes| {
+            writes.put(format!("large {index}").into(), large.clone());
+            Decision::Commit(())
+        }));
+    }
+    assert!(bench.committer.run_once().is_continue());
+    assert!(bench.committer.run_once().is_continue());
+    assert_eq!(bench.sink.commits(), [2, 1]);
+}
+
+#[test]
+fn a_failed_commit_poisons() {
+    let mut bench = Bench::new();
+    bench.sink.state.borrow_mut().failure = Some(false);
+    let in_group = bench.send(increment());
+    let aborted = bench.send(Apply::new(["counter"], |_, _| Decision::Abort(())));
+    assert!(bench.committer.run_once().is_continue());
+    assert!(matches!(answered(in_group), Err(Error::OutcomeUnknown(_))));
+    assert!(matches!(answered(aborted), Err(Error::OutcomeUnknown(_))));
+    assert!(bench.failure.borrow().is_some());
+    // The disk may work again, but what it holds is unknown: nothing is tried any more.
+    let later = bench.send(increment());
+    assert!(bench.committer.run_once().is_continue());
+    assert!(matches!(answered(later), Err(Error::Unavailable(_))));
+    assert!(bench.sink.commits().is_empty());
+}
+
+#[test]
+fn a_commit_that_never_began_is_told_apart() {
+    let mut bench = Bench::new();
+    bench.sink.state.borrow_mut().failure = Some(true);
+    let answer = bench.send(increment());
+    assert!(bench.committer.run_once().is_continue());
+    assert!(matches!(answered(answer), Err(Error::Unavailable(_))));
+}
+
+#[test]
+fn closing_finishes_the_queue() {
+    let mut bench = Bench::new();
+    let before = bench.send(increment());
+    bench.queue.try_send(Message::Close).expect("room in the queue");
+    let after = bench.send(increment());
+    while bench.committer.run_once().is_continue() {}
+    assert_eq!(answered(before).unwrap(), 1);
+    assert_eq!(answered(after).unwrap(), 2);
+}
+
+struct Bench {
+    queue: SyncSender<Message>,
+    committer: Committer<Recorder>,
+    sink: Recorder,
+    stats: Arc<Stats>,
+    failure: watch::Receiver<Option<Failure>>,
+}
+
+#[derive(Clone, Default)]
+struct Recorder {
+    state: Rc<RefCell<Recorded>>,
+}
+
+#[derive(Default)]
+struct Recorded {
+    rows: BTreeMap<Bytes, Bytes>,
+    commits: Vec<usize>,
+    on_commit: Option<Box<dyn FnMut()>>,
+    /// Fail, and say whether nothing was written.
+    failure: Option<bool>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let (queue, requests) = sync_channel(2 * GROUP_TRANSITIONS_MAX);
+        let (failure_sender, failure) = watch::channel(None);
+        let (sink, stats) = (Recorder::default(), Arc::new(Stats::default()));
+        let committer =
+            Committer::new(requests, sink.clone(), Arc::clone(&stats), Arc::new(failure_sender));
+        Self { queue, committer, sink, stats, failure }
+    }
+
+    fn send<T: Transition>(&self, transition: T) -> oneshot::Receiver<Result<T::Verdict>> {
+        let (reply, answer) = oneshot::channel();
+        let job = Box::new(Pending::new(transition, reply));
+        self.stats.queue_depth.fetch_add(1, Ordering::Relaxed);
+        self.queue.try_send(Message::Job(job)).expect("room in the queue");
+        answer
+    }
+}
+
+impl Recorder {
+    /// The number of writes of each commit.
+    fn commits(&self) -> Vec<usize> {
+        self.state.borrow().commits.clone()
+    }
+
+    fn value(&self, key: &str) -> Option<Bytes> {
+        self.state.borrow().rows.get(key.as_bytes()).cloned()
+    }
+}
+
+impl Sink for Recorder {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        Ok(self.state.borrow().rows.get(key).cloned())
+    }
+
+    fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError> {
+        let mut state = self.state.borrow_mut();
+        if let Some(nothing_written) = state.failure.take() {
+            return Err(CommitError { message: "on purpose".into(), nothing_written });
+        }
+        if let Some(on_commit) = &mut state.on_commit {
+            on_commit();
+        }
+        state.commits.push(overlay.len());
+        for (key, value) in overlay.drain() {
+            match value {
+                Some(value) => state.rows.insert(key, value),
+                None => state.rows.remove(&key),
+            };
+        }
+        Ok(())
+    }
+
+    fn tidy(&self) -> bool {
+        false
+    }
+}
+
+fn increment() -> impl Transition<Verdict = u64> {
+    Apply::new(["counter"], |values, writes| {
+        let count = values[0].as_ref().map_or(0, |value| {
+            std::str::from_utf8(value).expect("text").parse::<u64>().expect("a number")
+        }) + 1;
+        writes.put("counter".into(), count.to_string().into());
+        Decision::Commit(count)
+    })
+}
+
+fn answered<V>(mut answer: oneshot::Receiver<Result<V>>) -> Result<V> {
+    answer.try_recv().expect("it is answered")
+}

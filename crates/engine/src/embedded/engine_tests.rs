@@ -1,0 +1,137 @@
+//! What only the embedded engine promises, as far as it needs a look inside; see `tests/embedded.rs` for the rest.
+
+use std::sync::mpsc::sync_channel as sync_queue;
+
+use super::*;
+use crate::Decision;
+use crate::conformance::{Apply, put, range, rows};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_commit_stops_writes_and_tells() {
+    let (engine, _folder) = open(EmbeddedOptions::default());
+    put(&engine, "a", "1").await;
+    engine.shared.store.fail_next_commit.store(true, Ordering::Relaxed);
+    let failed = engine.transact(write("b")).await;
+    assert!(matches!(failed, Err(Error::OutcomeUnknown(_))), "{failed:?}");
+    assert!(engine.failed().await.contains("on purpose"));
+    assert!(matches!(engine.transact(write("c")).await, Err(Error::Unavailable(_))));
+    assert!(matches!(engine.drop_range(range("a", "b")).await, Err(Error::Unavailable(_))));
+    // Reads go on.
+    assert_eq!(engine.get(b"a").await.unwrap(), Some("1".into()));
+    assert_eq!(rows(&engine, range("a", "z")).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_queue_is_busy_at_once() {
+    const QUEUE: usize = 3;
+    let options = EmbeddedOptions { queue_requests_max: QUEUE, ..EmbeddedOptions::default() };
+    let (engine, _folder) = open(options);
+    // Holds the committer inside a transition until released.
+    let (started, has_started) = oneshot::channel();
+    let (release, released) = sync_queue::<()>(1);
+    let mut started = Some(started);
+    let blocking = Apply::new([""; 0], move |_, _| {
+        started.take().expect("applied once").send(()).expect("the test waits");
+        released.recv().expect("the test releases it");
+        Decision::Commit(())
+    });
+    let blocking = spawn(&engine, blocking);
+    has_started.await.unwrap();
+    // The queue is empty and the committer is held: exactly so many fit.
+    let waiting: Vec<_> = (0..QUEUE).map(|_| spawn(&engine, write("a"))).collect();
+    while engine.stats().queue_depth.load(Ordering::Relaxed) < QUEUE as u64 {
+        tokio::task::yield_now().await;
+    }
+    assert!(matches!(engine.transact(write("b")).await, Err(Error::Busy)));
+    assert_eq!(engine.stats().busy_refusals.load(Ordering::Relaxed), 1);
+    release.send(()).unwrap();
+    blocking.await.unwrap().unwrap();
+    for request in waiting {
+        request.await.unwrap().unwrap();
+    }
+    assert_eq!(engine.stats().queue_depth.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_finishes_what_was_accepted() {
+    let (engine, folder) = open(EmbeddedOptions::default());
+    let keys: Vec<_> = (0..100).map(|index| format!("key {index:03}")).collect();
+    let requests: Vec<_> = keys
+        .iter()
+        .map(|key| {
+            let (reply, answer) = oneshot::channel();
+            let job = Box::new(Pending::new(write(key), reply));
+            engine.shared.submit(Message::Job(job)).unwrap();
+            answer
+        })
+        .collect();
+    engine.close();
+    engine.close();
+    for request in requests {
+        request.await.unwrap().unwrap();
+    }
+    assert!(matches!(engine.transact(write("late")).await, Err(Error::Closed)));
+    assert!(matches!(engine.drop_range(range("a", "z")).await, Err(Error::Closed)));
+    drop(engine);
+    let engine = EmbeddedEngine::open(folder.path(), EmbeddedOptions::default()).unwrap();
+    assert_eq!(rows(&engine, range("key ", "key!")).await.len(), keys.len());
+}
+
+/// A flush or a compaction that ends during a commit must not let a snapshot see half of the batch; fjall's own
+/// snapshots would.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_is_stable_while_tables_change() {
+    let (engine, _folder) = open(EmbeddedOptions::default());
+    let transition = |round: u64| {
+        Apply::new([""; 0], move |_, writes| {
+            for row in 0..20 {
+                writes.put(format!("row {row:02}").into(), round.to_string().into());
+            }
+            Decision::Commit(())
+        })
+    };
+    engine.transact(transition(0)).await.unwrap();
+    let flushing = spawn_flushes(&engine);
+    for round in 1..200 {
+        let (committed, snapshot) =
+            tokio::join!(engine.transact(transition(round)), engine.snapshot());
+        committed.unwrap();
+        let values = rows(&snapshot.unwrap(), range("row ", "row!")).await;
+        assert_eq!(values.len(), 20);
+        assert!(values.iter().all(|(_, value)| *value == values[0].1));
+    }
+    flushing.await.unwrap();
+}
+
+fn spawn_flushes(engine: &EmbeddedEngine) -> tokio::task::JoinHandle<()> {
+    let engine = engine.clone();
+    tokio::task::spawn_blocking(move || {
+        for _ in 0..20 {
+            engine.shared.store.start_flush().unwrap();
+            while !engine.shared.store.is_flushed().unwrap() {
+                thread::yield_now();
+            }
+        }
+    })
+}
+
+fn open(options: EmbeddedOptions) -> (EmbeddedEngine, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (EmbeddedEngine::open(folder.path(), options).unwrap(), folder)
+}
+
+fn write(key: &str) -> impl Transition<Verdict = ()> + use<> {
+    let key = Bytes::from(key.to_owned());
+    Apply::new([key.clone()], move |_, writes| {
+        writes.put(key.clone(), "1".into());
+        Decision::Commit(())
+    })
+}
+
+fn spawn<T: Transition>(
+    engine: &EmbeddedEngine,
+    transition: T,
+) -> tokio::task::JoinHandle<Result<T::Verdict>> {
+    let engine = engine.clone();
+    tokio::spawn(async move { engine.transact(transition).await })
+}

@@ -1,0 +1,55 @@
+//! The thread that compacts, and that notices when fjall has died.
+//!
+//! fjall would compact by itself, but its pool keeps one thread free for flushes by having it put compaction
+//! requests back into the queue, again and again, for as long as another thread compacts: on two cores a sixth of
+//! all processor time under load went there. So fjall gets one thread and a compaction strategy that never merges,
+//! and flushes; the merging is done here, with fjall's own leveled compaction.
+//!
+//! fjall's writers wait without end when flushing has failed and memtables pile up. The committer may hang there
+//! and cannot tell; this thread looks after it and reports the failure.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use super::committer::{Failures, fail};
+use super::store::Store;
+use crate::Result;
+
+/// How long to leave it after a look at the levels: they change with flushes, which are seconds apart.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How often to see whether fjall is alive when nothing is written.
+const HEALTH_CHECK: Duration = Duration::from_secs(1);
+
+pub(super) struct Upkeep {
+    pub(super) store: Arc<Store>,
+    /// A word whenever something was committed; ends with the committer.
+    pub(super) nudges: Receiver<()>,
+    pub(super) closing: Arc<AtomicBool>,
+    pub(super) failures: Failures,
+}
+
+impl Upkeep {
+    /// Compacts until the engine closes.
+    pub(super) fn run(self) {
+        loop {
+            match self.nudges.recv_timeout(HEALTH_CHECK) {
+                Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if let Err(error) = self.once() {
+                fail(&self.failures, &format!("the store cannot be kept up: {error}"));
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn once(&self) -> Result<()> {
+        self.store.check_alive()?;
+        while !self.closing.load(Ordering::Relaxed) && self.store.compact_step()? {}
+        Ok(())
+    }
+}
