@@ -108,16 +108,12 @@ impl SignedRequest<'_> {
     /// # Errors
     /// 403 `AuthenticationFailed`.
     pub fn verify(&self, scheme: Scheme, signature: &Signature, keys: &[AccountKey]) -> Result<()> {
-        if self.signed_by(scheme, signature, keys) {
-            return Ok(());
-        }
-        if let Some(raw_path) = primary_path(self.account, self.raw_path) {
-            let as_primary = SignedRequest { raw_path: &raw_path, ..*self };
-            if as_primary.signed_by(scheme, signature, keys) {
-                return Ok(());
-            }
-        }
-        Err(failed("the signature does not match the request"))
+        let as_primary = |raw_path: String| {
+            SignedRequest { raw_path: &raw_path, ..*self }.signed_by(scheme, signature, keys)
+        };
+        let signed = self.signed_by(scheme, signature, keys)
+            || primary_paths(self.account, self.raw_path).any(as_primary);
+        if signed { Ok(()) } else { Err(failed("the signature does not match the request")) }
     }
 
     fn signed_by(&self, scheme: Scheme, signature: &Signature, keys: &[AccountKey]) -> bool {
@@ -134,13 +130,24 @@ pub fn canonicalized_resource(account: &str, raw_path: &str, comp: Option<&str>)
     }
 }
 
-/// The path of the primary, when the raw path addresses the secondary in path style
-/// (`/account-secondary/...`).
+/// The paths of the primary that a client may have signed, when the raw path addresses the
+/// secondary in path style (`/account-secondary/...`).
 ///
-/// Clients disagree on which of the two they sign, so both are accepted.
-pub fn primary_path(account: &str, raw_path: &str) -> Option<String> {
-    let rest = raw_path.strip_prefix('/')?.strip_prefix(account)?.strip_prefix("-secondary")?;
-    (rest.is_empty() || rest.starts_with('/')).then(|| ["/", account, rest].concat())
+/// Clients disagree on which of the two they sign, so both are accepted. Python puts
+/// `/account-secondary` before the path that it signed, which names the account itself.
+pub fn primary_paths(account: &str, raw_path: &str) -> impl Iterator<Item = String> {
+    let rest = raw_path
+        .strip_prefix('/')
+        .and_then(|path| path.strip_prefix(account))
+        .and_then(|path| path.strip_prefix("-secondary"))
+        .filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let replaced = rest.map(|rest| ["/", account, rest].concat());
+    let prefixed = rest.filter(|rest| {
+        rest.strip_prefix('/')
+            .and_then(|path| path.strip_prefix(account))
+            .is_some_and(|path| path.starts_with('/'))
+    });
+    replaced.into_iter().chain(prefixed.map(str::to_owned))
 }
 
 /// The date that counts for signature and clock: `x-ms-date` wins over `Date`.
@@ -344,10 +351,12 @@ mod tests {
         // The other way round is no secondary request, and stays refused.
         let signature = dev_key().sign(&sent.string_to_sign(Scheme::SharedKey));
         assert!(request().verify(Scheme::SharedKey, &signature, &[dev_key()]).is_err());
-        assert_eq!(primary_path("a", "/a-secondary").as_deref(), Some("/a"));
-        assert_eq!(primary_path("a", "/a-secondary/"), Some("/a/".into()));
-        assert_eq!(primary_path("a", "/a-secondaryx/t"), None);
-        assert_eq!(primary_path("a", "/a/t"), None);
+        let paths = |raw_path| primary_paths("a", raw_path).collect::<Vec<_>>();
+        assert_eq!(paths("/a-secondary"), ["/a"]);
+        assert_eq!(paths("/a-secondary/"), ["/a/"]);
+        assert_eq!(paths("/a-secondary/a/"), ["/a/a/", "/a/"]);
+        assert!(paths("/a-secondaryx/t").is_empty());
+        assert!(paths("/a/t").is_empty());
     }
 
     #[test]

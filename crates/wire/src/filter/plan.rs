@@ -100,7 +100,7 @@ impl Plan {
                 span.start = lower.to_vec();
             }
             if let Some(upper) = upper_exclusive
-                && span.end.as_ref().is_none_or(|end| upper < end)
+                && span.end.as_deref().is_none_or(|end| upper < end)
             {
                 span.end = Some(upper.to_vec());
             }

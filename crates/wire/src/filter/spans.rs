@@ -31,7 +31,7 @@ impl Span {
     pub const ALL: Span = Span { start: Vec::new(), end: None };
 
     pub fn contains(&self, key: &[u8]) -> bool {
-        *self.start <= *key && self.end.as_ref().is_none_or(|end| key < end)
+        *self.start <= *key && self.end.as_deref().is_none_or(|end| key < end)
     }
 
     /// The key, if the span holds one full key and can hold no other.

@@ -78,18 +78,11 @@ impl<'a> Address<'a> {
         if account.is_empty() || !account.bytes().all(is_name) {
             return Err(ErrorCode::InvalidUri.into());
         }
+        let resource_path = match account_segment {
+            Some(_) if secondary => skip_repeated_account(resource_path, account),
+            _ => resource_path,
+        };
         Ok(Self { account, secondary, host, account_segment, resource_path })
-    }
-
-    /// Writes the service root as the client addressed it, without a final slash.
-    pub fn write_base(&self, scheme: &str, out: &mut Vec<u8>) {
-        out.extend_from_slice(scheme.as_bytes());
-        out.extend_from_slice(b"://");
-        out.extend_from_slice(self.host.as_bytes());
-        if let Some(segment) = self.account_segment {
-            out.push(b'/');
-            out.extend_from_slice(segment.as_bytes());
-        }
     }
 
     /// The service root as the client addressed it, without a final slash.
@@ -122,6 +115,13 @@ pub fn split_inner_url<'a>(raw_url: &'a str, account: &str) -> (&'a str, &'a str
     let (segment, rest) = split_segment(path.strip_prefix('/').unwrap_or(path));
     let names_account = split_secondary(segment).0 == account;
     (if names_account && rest.len() > 1 { rest } else { path }, query)
+}
+
+/// Python puts its secondary host, account and all, before a path that has the account already:
+/// `/acct-secondary/acct/...`.
+fn skip_repeated_account<'a>(resource_path: &'a str, account: &str) -> &'a str {
+    let repeated = resource_path.strip_prefix('/').and_then(|path| path.strip_prefix(account));
+    repeated.filter(|rest| rest.starts_with('/')).unwrap_or(resource_path)
 }
 
 /// The label that names the account, when the host has one.
@@ -214,9 +214,10 @@ mod tests {
         let path = parse("127.0.0.1:10002", "/acct-secondary/?comp=stats");
         assert_eq!((path.account, path.secondary), ("acct", true));
         assert_eq!(path.base("http"), "http://127.0.0.1:10002/acct-secondary");
-        let mut written = Vec::new();
-        path.write_base("http", &mut written);
-        assert_eq!(written, b"http://127.0.0.1:10002/acct-secondary");
+        let twice = parse("127.0.0.1:10002", "/acct-secondary/acct/?comp=stats");
+        assert_eq!((twice.account, twice.resource_path), ("acct", "/?comp=stats"));
+        let table = parse("127.0.0.1:10002", "/acct-secondary/acct()");
+        assert_eq!(table.resource_path, "/acct()");
     }
 
     #[test]

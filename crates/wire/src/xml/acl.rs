@@ -283,13 +283,13 @@ mod tests {
         #[test]
         fn round_trip(
             ids in proptest::collection::hash_set("[ -~\u{e9}\u{1F600}]{1,30}", 0..=5),
-            start in proptest::option::of(0..=time::TICKS_MAX),
-            expiry in proptest::option::of(0..=time::TICKS_MAX),
+            start in proptest::option::of(0..=Ticks::MAX.0),
+            expiry in proptest::option::of(0..=Ticks::MAX.0),
             bits in proptest::option::of(1u8..16),
         ) {
             let policy = AccessPolicy {
-                start: start,
-                expiry: expiry,
+                start: start.map(Ticks),
+                expiry: expiry.map(Ticks),
                 permission: bits.and_then(Permissions::from_bits),
             };
             let policy = Some(policy).filter(|policy| *policy != AccessPolicy::default());
