@@ -248,9 +248,12 @@ pub async fn a_panicking_transition_fails_alone<E: Engine>(engine: Arc<E>) {
         writes.put("a".into(), "2".into());
         panic!("on purpose");
     });
-    let neighbour = put(&*engine, "b", "1");
-    let (panicked, ()) = tokio::join!(engine.transact(panicking), neighbour);
-    assert!(panicked.is_err());
+    let neighbour = tokio::spawn({
+        let engine = Arc::clone(&engine);
+        async move { put(&*engine, "b", "1").await }
+    });
+    assert!(engine.transact(panicking).await.is_err());
+    neighbour.await.unwrap();
     assert_eq!(engine.get(b"a").await.unwrap(), Some("1".into()));
     put(&*engine, "a", "3").await;
     assert_eq!(keys(&*engine, "a", "z").await, ["a", "b"]);

@@ -95,8 +95,7 @@ fn first_damage(bytes: &[u8]) -> Option<Damage> {
         offset += batch.len;
         seqno_last = Some(batch.seqno);
     }
-    let rest = &bytes[offset..];
-    if rest.iter().all(|&byte| byte == 0) {
+    if is_zero(&bytes[offset..]) {
         return None;
     }
     // The sequence must go on: a value may contain a copy of a journal.
@@ -105,6 +104,12 @@ fn first_damage(bytes: &[u8]) -> Option<Damage> {
         .filter(|&start| bytes[start] == TAG_START)
         .any(|start| batch_at(bytes, start).is_some_and(is_later));
     Some(Damage { offset, is_followed_by_whole_batch })
+}
+
+/// Compares chunk by chunk, because there may be 64 MiB of it at every start.
+fn is_zero(bytes: &[u8]) -> bool {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    bytes.chunks(ZEROS.len()).all(|chunk| *chunk == ZEROS[..chunk.len()])
 }
 
 struct Batch {
