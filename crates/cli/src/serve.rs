@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use tavola_server::config::{Config, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Storage};
 use tavola_server::{RunningServer, start};
 use tokio::signal::unix::{SignalKind, signal};
@@ -40,9 +40,10 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
         reason = server.failed() => {
-            // Nothing more is acknowledged: what was not committed must not look as if it were.
-            tracing::error!(reason, "the storage engine has failed, stopping");
-            bail!("the storage engine has failed: {reason}");
+            // Nothing more is acknowledged: what was not committed must not look as if it were. An orderly stop
+            // would wait for an engine that may never answer.
+            tracing::error!(reason, "the storage engine has failed, stopping at once");
+            std::process::exit(1);
         }
     }
     tracing::info!("stopping");

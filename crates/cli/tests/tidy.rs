@@ -1,0 +1,80 @@
+//! The shape of the house, as a test: which crate may know which, how long a file may be, what no file holds.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Who may depend on whom. A new edge is a decision: write it down in `docs/architecture.md` first.
+const EDGES: [(&str, &[&str]); 4] = [
+    ("tavola-wire", &[]),
+    ("tavola-engine", &[]),
+    ("tavola-server", &["tavola-engine", "tavola-wire"]),
+    ("tavola", &["tavola-server"]),
+];
+
+/// Lines of a source file before its tests. One idea per file.
+const LINES_MAX: usize = 500;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+#[test]
+fn crates_know_only_whom_they_may() {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let allowed: BTreeMap<_, _> = EDGES.into_iter().collect();
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        let expected = allowed.get(name).unwrap_or_else(|| panic!("{name} is not in the plan"));
+        let edges: Vec<_> = package["dependencies"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|dependency| dependency["kind"].is_null())
+            .filter_map(|dependency| dependency["name"].as_str())
+            .filter(|dependency| dependency.starts_with("tavola"))
+            .collect();
+        assert_eq!(&edges, expected, "edges of {name}");
+    }
+}
+
+#[test]
+fn files_stay_short_and_finished() {
+    let mut problems = Vec::new();
+    for file in source_files(&root().join("crates")) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let name = file.strip_prefix(root()).unwrap().display().to_string();
+        let is_test = name.contains("/tests/") || name.contains("tests.rs");
+        let before_tests = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let lines = before_tests.lines().count();
+        if lines > LINES_MAX && !is_test && !name.ends_with("engine/src/conformance.rs") {
+            problems.push(format!("{name} has {lines} lines before its tests"));
+        }
+        for word in ["TODO", "FIXME", "XXX", "HACK"] {
+            // This file names them.
+            if text.contains(word) && !name.ends_with("tidy.rs") {
+                problems.push(format!("{name} holds a {word}"));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+fn source_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") {
+            files.extend(source_files(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
