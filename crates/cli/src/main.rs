@@ -2,6 +2,7 @@
 
 mod cert;
 mod config;
+mod health;
 mod logging;
 mod options;
 mod serve;
@@ -9,6 +10,7 @@ mod serve;
 use clap::{Parser, Subcommand};
 
 use crate::cert::CertOptions;
+use crate::health::HealthOptions;
 use crate::options::ServeOptions;
 
 /// Tavola: an Azure Table storage service that anyone can run.
@@ -27,6 +29,8 @@ enum Command {
     Serve(Box<ServeOptions>),
     /// Make a certificate for development
     Cert(CertOptions),
+    /// Ask a running service whether it is well
+    Health(HealthOptions),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -35,5 +39,6 @@ fn main() -> anyhow::Result<()> {
         None => serve::run(arguments.serve),
         Some(Command::Serve(options)) => serve::run(*options),
         Some(Command::Cert(options)) => cert::run(&options),
+        Some(Command::Health(options)) => health::run(&options),
     }
 }
