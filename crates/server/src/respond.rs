@@ -28,6 +28,8 @@ pub const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
 const DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserviceid");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
+/// Room for the headers of a reply, so that the map is made once.
+const HEADERS_USUAL: usize = 16;
 /// A client's own request id is echoed up to this length.
 const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 
@@ -68,6 +70,7 @@ pub fn empty(status: StatusCode) -> Reply {
 fn odata(status: StatusCode, body: Bytes) -> Reply {
     let mut reply = Response::new(body);
     *reply.status_mut() = status;
+    reply.headers_mut().reserve(HEADERS_USUAL);
     reply.headers_mut().insert(CACHE_CONTROL, NO_CACHE);
     reply.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
     reply

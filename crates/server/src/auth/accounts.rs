@@ -9,6 +9,7 @@ use tavola_wire::ErrorCode;
 use tavola_wire::auth::AccountKey;
 use tavola_wire::xml::service_properties::{ServiceProperties, ServicePropertiesUpdate};
 
+use super::sas_cache::SasCache;
 use crate::catalogue::next_id;
 use crate::config::AccountConfig;
 use crate::error::{Result, corrupt, engine_error};
@@ -27,6 +28,7 @@ pub struct Account {
     pub id: AccountId,
     pub name: String,
     pub keys: Vec<AccountKey>,
+    pub tokens: SasCache,
     properties: RwLock<Arc<ServiceProperties>>,
 }
 
@@ -36,7 +38,8 @@ impl Accounts {
         for AccountConfig { name, keys } in configured {
             let id = account_id(engine, &name).await?;
             let properties = RwLock::new(Arc::new(load_properties(engine, id).await?));
-            by_name.insert(name.clone(), Account { id, name, keys, properties });
+            let tokens = SasCache::default();
+            by_name.insert(name.clone(), Account { id, name, keys, tokens, properties });
         }
         Ok(Self { by_name })
     }

@@ -2,11 +2,12 @@
 
 pub mod accounts;
 pub mod bearer;
+mod sas_cache;
 
 use tavola_wire::ErrorCode;
 use tavola_wire::auth::Signature;
 use tavola_wire::auth::sas::{
-    Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin, SasToken,
+    Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin,
 };
 use tavola_wire::auth::shared_key::{
     Authorization, Scheme, SignedRequest, check_date, signed_date,
@@ -110,11 +111,9 @@ fn shared_key(
 }
 
 async fn sas(services: &Services, account: &Account, head: &RequestHead<'_>) -> Result<Identity> {
-    let pairs = head.query.iter().map(|(name, value)| (name, value.into()));
-    let Some(token) = SasToken::parse(pairs)? else {
+    let Some(token) = account.tokens.verified(&head.query, &account.name, &account.keys)? else {
         return Err(ErrorCode::NoAuthenticationInformation.into());
     };
-    let token = token.verify(&account.name, &account.keys)?;
     let origin = RequestOrigin {
         now: services.clock.now(),
         client: head.peer.address.ip(),

@@ -8,15 +8,10 @@ pub fn push_string(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// Appends `text` (UTF-8) as the inside of a JSON string.
-pub(super) fn push_escaped(out: &mut Vec<u8>, text: &[u8]) {
-    let mut copied = 0;
-    for (index, byte) in text.iter().enumerate() {
-        if *byte >= b' ' && *byte != b'"' && *byte != b'\\' {
-            continue;
-        }
-        out.extend_from_slice(&text[copied..index]);
-        copied = index + 1;
-        match byte {
+pub(super) fn push_escaped(out: &mut Vec<u8>, mut text: &[u8]) {
+    while let Some(at) = first_special(text) {
+        out.extend_from_slice(&text[..at]);
+        match text[at] {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
             b'\n' => out.extend_from_slice(b"\\n"),
@@ -29,8 +24,35 @@ pub(super) fn push_escaped(out: &mut Vec<u8>, text: &[u8]) {
                 out.push(HEX[usize::from(control & 15)]);
             }
         }
+        text = &text[at + 1..];
     }
-    out.extend_from_slice(&text[copied..]);
+    out.extend_from_slice(text);
+}
+
+/// Where the first byte stands that a JSON string cannot hold as it is. Looks at eight bytes at a time, because
+/// most text has none.
+fn first_special(text: &[u8]) -> Option<usize> {
+    let mut chunks = text.chunks_exact(8);
+    let mut at = 0;
+    for chunk in chunks.by_ref() {
+        let word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
+        if has_special(word) {
+            break;
+        }
+        at += 8;
+    }
+    let special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
+    text[at..].iter().position(special).map(|found| at + found)
+}
+
+/// Whether one of eight bytes is special. Borrows between bytes can only make it say so once too often.
+fn has_special(word: u64) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHS;
+    let quote = word ^ (ONES * u64::from(b'"'));
+    let backslash = word ^ (ONES * u64::from(b'\\'));
+    below(word, b' ') | below(quote, 1) | below(backslash, 1) != 0
 }
 
 #[cfg(test)]

@@ -1,0 +1,94 @@
+//! Shared access signatures that have been verified, so that each is verified once.
+//!
+//! Clients send the same token with every request. What is kept is that a key of the account signed it; time,
+//! address, protocol and stored policy are asked anew each time.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tavola_wire::auth::AccountKey;
+use tavola_wire::auth::sas::{SasToken, VerifiedSas};
+use tavola_wire::uri::QueryString;
+
+use crate::error::Result;
+
+/// Tokens remembered per account. Only verified ones get in, so strangers cannot fill it.
+const TOKENS_MAX: usize = 4096;
+/// A longer text is verified each time: tokens have a few hundred bytes.
+const TOKEN_BYTES_MAX: usize = 2048;
+
+#[derive(Debug, Default)]
+pub struct SasCache {
+    by_text: RwLock<HashMap<String, Arc<VerifiedSas<'static>>>>,
+}
+
+impl SasCache {
+    /// The token of a request, verified now or before; `None` when there is none.
+    ///
+    /// # Errors
+    /// 403 `AuthenticationFailed`.
+    pub fn verified(
+        &self,
+        query: &QueryString<'_>,
+        account: &str,
+        keys: &[AccountKey],
+    ) -> Result<Option<Arc<VerifiedSas<'static>>>> {
+        let text = token_text(query);
+        let known = self.by_text.read().unwrap_or_else(PoisonError::into_inner).get(&text).cloned();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let pairs = query.iter().map(|(name, value)| (name, value.to_owned().into()));
+        let Some(token) = SasToken::parse(pairs)? else { return Ok(None) };
+        let token = Arc::new(token.verify(account, keys)?);
+        if text.len() <= TOKEN_BYTES_MAX {
+            let mut by_text = self.by_text.write().unwrap_or_else(PoisonError::into_inner);
+            if by_text.len() >= TOKENS_MAX {
+                by_text.clear();
+            }
+            by_text.insert(text, token.clone());
+        }
+        Ok(Some(token))
+    }
+}
+
+/// Everything that a token can be parsed from: what is left out is no field of any token.
+fn token_text(query: &QueryString<'_>) -> String {
+    let is_query_option = |name: &str| name.starts_with('$') || name.starts_with("Next");
+    let mut text = String::with_capacity(256);
+    for (name, value) in query.iter().filter(|(name, _)| !is_query_option(name)) {
+        text.push_str(name);
+        text.push('=');
+        text.push_str(value);
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use tavola_wire::Ticks;
+    use tavola_wire::auth::sas::{AccountSasSpec, Permissions, ResourceTypes};
+
+    use super::*;
+
+    #[test]
+    fn a_known_token_is_known_and_a_changed_one_is_refused() {
+        let keys = [AccountKey::from_bytes(b"secret")];
+        let cache = SasCache::default();
+        let sas = AccountSasSpec::new(Permissions::READ, ResourceTypes::ALL, Ticks::MAX)
+            .sign("acct", &keys[0]);
+        for _ in 0..2 {
+            let query = format!("{sas}&$filter=a");
+            let query = QueryString::parse(&query).unwrap();
+            assert!(cache.verified(&query, "acct", &keys).unwrap().is_some());
+        }
+        assert_eq!(cache.by_text.read().unwrap().len(), 1);
+        let changed = sas.replace("sp=r", "sp=rw");
+        let query = QueryString::parse(&changed).unwrap();
+        assert!(cache.verified(&query, "acct", &keys).is_err());
+        let none = QueryString::parse("$top=1").unwrap();
+        assert!(cache.verified(&none, "acct", &keys).unwrap().is_none());
+        assert_eq!(cache.by_text.read().unwrap().len(), 1);
+    }
+}
