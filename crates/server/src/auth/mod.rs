@@ -6,9 +6,7 @@ mod sas_cache;
 
 use tavola_wire::ErrorCode;
 use tavola_wire::auth::Signature;
-use tavola_wire::auth::sas::{
-    Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin,
-};
+use tavola_wire::auth::sas::{Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin};
 use tavola_wire::auth::shared_key::{
     Authorization, Scheme, SignedRequest, check_date, signed_date,
 };
