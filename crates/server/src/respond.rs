@@ -14,6 +14,9 @@ pub type Reply = Response<Bytes>;
 
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+const JSON_NONE: HeaderValue = HeaderValue::from_static(MetadataLevel::None.content_type());
+const JSON_MINIMAL: HeaderValue = HeaderValue::from_static(MetadataLevel::Minimal.content_type());
+const JSON_FULL: HeaderValue = HeaderValue::from_static(MetadataLevel::Full.content_type());
 const XML: HeaderValue = HeaderValue::from_static("application/xml");
 const PRODUCT: HeaderValue =
     HeaderValue::from_static(concat!("Windows-Azure-Table/1.0 Tavola/", env!("CARGO_PKG_VERSION")));
@@ -41,7 +44,11 @@ pub fn no_content() -> Reply {
 /// A success of an OData operation with a JSON body.
 pub fn json(status: StatusCode, level: MetadataLevel, body: Vec<u8>) -> Reply {
     let mut reply = odata(status, body.into());
-    let content_type = HeaderValue::from_static(level.content_type());
+    let content_type = match level {
+        MetadataLevel::None => JSON_NONE,
+        MetadataLevel::Minimal => JSON_MINIMAL,
+        MetadataLevel::Full => JSON_FULL,
+    };
     reply.headers_mut().insert(CONTENT_TYPE, content_type);
     reply
 }

@@ -37,7 +37,7 @@ impl MetadataLevel {
     }
 
     /// The value of `Content-Type` for a body at this level.
-    pub fn content_type(self) -> &'static str {
+    pub const fn content_type(self) -> &'static str {
         match self {
             Self::None => "application/json;odata=nometadata;streaming=true;charset=utf-8",
             Self::Minimal => "application/json;odata=minimalmetadata;streaming=true;charset=utf-8",

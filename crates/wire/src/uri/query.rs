@@ -13,6 +13,8 @@ use crate::error::{ErrorCode, Result, StorageError};
 
 /// Parameters in one query string; a query with every known option and a SAS has fewer than thirty.
 pub const PARAMETERS_MAX: usize = 64;
+/// Room for those of a usual request, so that the list is made once.
+const PARAMETERS_USUAL: usize = 12;
 /// The largest `$top`, which is also the most entities or tables in a page.
 pub const TOP_MAX: u16 = 1000;
 /// The longest time that a request may ask for; a longer `timeout` means this one.
@@ -36,13 +38,22 @@ impl<'a> QueryString<'a> {
         if raw.is_empty() {
             return Ok(Self::default());
         }
-        let count = memchr::memchr_iter(b'&', raw.as_bytes()).count() + 1;
-        let mut parameters = Vec::with_capacity(count.min(PARAMETERS_MAX));
-        for parameter in raw.split('&').filter(|parameter| !parameter.is_empty()) {
+        let mut parameters = Vec::with_capacity(PARAMETERS_USUAL);
+        let ends = memchr::memchr_iter(b'&', raw.as_bytes()).chain([raw.len()]);
+        let mut start = 0;
+        for end in ends {
+            let parameter = &raw[start..end];
+            start = end + 1;
+            if parameter.is_empty() {
+                continue;
+            }
             if parameters.len() == PARAMETERS_MAX {
                 return Err(syntax_error());
             }
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let (name, value) = match memchr::memchr(b'=', parameter.as_bytes()) {
+                Some(at) => (&parameter[..at], &parameter[at + 1..]),
+                None => (parameter, ""),
+            };
             parameters.push((percent::decode_query(name)?, percent::decode_query(value)?));
         }
         Ok(Self { parameters })
