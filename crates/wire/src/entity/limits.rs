@@ -23,6 +23,16 @@ pub fn utf16_units(text: &[u8]) -> usize {
 
 /// A property's name: a C# identifier of at most 255 characters.
 pub fn check_name(name: &str) -> Result<()> {
+    // Nearly every name is short and plain ASCII.
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let bytes = name.as_bytes();
+    if let [first, ..] = bytes
+        && !first.is_ascii_digit()
+        && bytes.len() <= NAME_UNITS_MAX
+        && bytes.iter().all(is_plain)
+    {
+        return Ok(());
+    }
     if name.len() > NAME_UNITS_MAX && utf16_units(name.as_bytes()) > NAME_UNITS_MAX {
         return Err(ErrorCode::PropertyNameTooLong.into());
     }

@@ -9,6 +9,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use memchr::memchr;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::entity::{EdmType, EntityRef, EntityWriter, PROPERTIES_MAX, Value};
@@ -43,7 +44,7 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
     let mut count = 0;
     for (index, member) in members.iter().enumerate() {
         let name = member.name.as_ref();
-        if name.contains('@') || name.starts_with("odata.") {
+        if memchr(b'@', name.as_bytes()).is_some() || name.starts_with("odata.") {
             continue;
         }
         if !names.insert(&members, index) {
@@ -185,14 +186,15 @@ fn plain_zero(value: f64) -> f64 {
 /// The type that the annotation of a member names, wherever in the object it stands.
 fn annotation(members: &[Member<'_>], index: usize) -> Result<Option<EdmType>> {
     let name = members[index].name.as_ref();
-    let annotates = |member: &Member<'_>| {
-        member.name.strip_suffix(TYPE_ANNOTATION).is_some_and(|annotated| annotated == name)
+    let annotates = |member: &&Member<'_>| {
+        let annotation = member.name.as_bytes();
+        annotation.len() == name.len() + TYPE_ANNOTATION.len()
+            && annotation.starts_with(name.as_bytes())
+            && annotation.ends_with(TYPE_ANNOTATION.as_bytes())
     };
     // It nearly always stands directly before its property.
-    let before = index.checked_sub(1).map(|before| &members[before]).filter(|m| annotates(m));
-    let found = before.or_else(|| {
-        members.iter().filter(|m| m.name.ends_with(TYPE_ANNOTATION)).find(|m| annotates(m))
-    });
+    let before = index.checked_sub(1).map(|before| &members[before]).filter(annotates);
+    let found = before.or_else(|| members.iter().find(annotates));
     match found.map(|member| &member.value) {
         None | Some(Scalar::Null) => Ok(None),
         Some(Scalar::String(name)) => {
