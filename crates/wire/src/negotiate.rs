@@ -152,9 +152,6 @@ impl Preference {
 pub struct ServiceVersion([u8; 10]);
 
 impl ServiceVersion {
-    /// The first version that spoke JSON.
-    pub const FIRST_WITH_JSON: Self = Self(*b"2013-08-15");
-
     /// Reads the value of `x-ms-version`, `api-version` or `sv`.
     ///
     /// # Errors
@@ -192,25 +189,6 @@ impl fmt::Debug for ServiceVersion {
 impl fmt::Display for ServiceVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-/// Refuses JSON to clients that declare a protocol older than JSON. What is not declared is not
-/// old.
-///
-/// # Errors
-/// 415 `JsonFormatNotSupported`.
-pub fn check_json_is_spoken(
-    version: Option<ServiceVersion>,
-    data_service_version: Option<&str>,
-    max_data_service_version: Option<&str>,
-) -> Result<()> {
-    let declared = max_data_service_version.or(data_service_version);
-    let is_old = version.is_some_and(|version| version < ServiceVersion::FIRST_WITH_JSON)
-        || declared.is_some_and(|declared| matches!(media_type(declared), "1.0" | "2.0"));
-    match is_old {
-        true => Err(StorageError::new(ErrorCode::JsonFormatNotSupported)),
-        false => Ok(()),
     }
 }
 
@@ -323,15 +301,6 @@ mod tests {
             let error = ServiceVersion::parse(text).unwrap_err();
             assert_eq!((error.code(), error.status()), (ErrorCode::InvalidHeaderValue, 400));
         }
-    }
-
-    #[test]
-    fn json_is_refused_to_those_who_declare_to_be_older() {
-        let version = |text| Some(ServiceVersion::parse(text).unwrap());
-        assert!(check_json_is_spoken(version("2012-02-12"), None, None).is_err());
-        assert!(check_json_is_spoken(version("2019-02-02"), Some("2.0;"), None).is_err());
-        assert!(check_json_is_spoken(None, Some("1.0;"), Some("3.0;NetFx")).is_ok());
-        assert!(check_json_is_spoken(None, None, None).is_ok());
     }
 
     proptest! {

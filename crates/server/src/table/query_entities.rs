@@ -59,6 +59,7 @@ pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<R
     restrict_to_grant(&mut plan, context.identity.key_range());
     let Plan { spans, kind, residual } = plan;
     let page_time = context.services.settings.limits.page_time;
+    let page_time = query.timeout()?.map_or(page_time, |timeout| timeout.min(page_time));
     let page = Page::new(format, residual, usize::from(top), context.started + page_time);
     let page = if top == 0 { page } else { walk(context, &table, &spans, page).await? };
     if let Some(malformed) = page.malformed {
