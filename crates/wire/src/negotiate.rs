@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{ErrorCode, Result};
 
 /// How much OData control information the client wants beside the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
