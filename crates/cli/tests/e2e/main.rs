@@ -6,8 +6,11 @@
 
 mod support;
 
+mod batch;
 mod conditions;
 mod entities;
+mod filters;
 mod limits;
+mod paging;
 mod tables;
 mod urls;
