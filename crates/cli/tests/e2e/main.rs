@@ -7,10 +7,14 @@
 mod support;
 
 mod batch;
+mod bearer;
 mod conditions;
 mod entities;
 mod filters;
 mod limits;
 mod paging;
+mod sas;
+mod service;
+mod shared_key;
 mod tables;
 mod urls;
