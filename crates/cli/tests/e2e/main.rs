@@ -13,6 +13,7 @@ mod entities;
 mod filters;
 mod limits;
 mod paging;
+mod running;
 mod sas;
 mod service;
 mod shared_key;
