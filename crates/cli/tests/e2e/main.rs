@@ -12,6 +12,7 @@ mod conditions;
 mod crash;
 mod entities;
 mod filters;
+mod guide;
 mod limits;
 mod model;
 mod paging;
