@@ -172,3 +172,14 @@ fn tokens_need_tls_and_configuration() {
     let refused = read(&bearer(&unconfigured, issuer.token(&claims(&[READER]))));
     refused.expect_error(401, "InvalidAuthenticationInfo");
 }
+
+/// 10.4: a bad token is answered 401 from version 2020-12-06 on, and 403 before.
+#[test]
+fn a_bad_token_of_an_older_version() {
+    let issuer = Issuer::new("one");
+    let server = serve(&[&issuer], "allow-http = true");
+    let stranger = bearer(&server, Issuer::new("one").token(&claims(&[READER])));
+    assert_refused(read(&stranger));
+    let older = stranger.get("/Tables").header("x-ms-version", "2019-02-02").send();
+    older.expect_error(403, "AuthenticationFailed");
+}

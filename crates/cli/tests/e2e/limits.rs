@@ -1,9 +1,14 @@
 //! The limits of section 5: what just fits, and the code of what just does not.
 
+use std::io::BufReader;
+use std::net::TcpStream;
+
 use serde_json::{Map, Value, json};
+use tavola_wire::auth::AccountKey;
+use tavola_wire::auth::shared_key::{Scheme, SignedRequest};
 
 use crate::support::client::{entity_path, query_string, values};
-use crate::support::{Batch, Client, Response, encode, shared_client};
+use crate::support::{Batch, Client, KEY, Response, encode, http, now, shared_client};
 
 fn entity(row: &str, members: impl IntoIterator<Item = (String, Value)>) -> Value {
     let mut entity = Map::from_iter([
@@ -114,6 +119,36 @@ fn a_body_has_4_mib() {
     batch.send(&client).response.expect_error(413, "RequestBodyTooLarge");
     let batch = (0..8).fold(Batch::new(), |batch, row| batch.insert(&client, &table, &big(row)));
     batch.send(&client).expect_done(8);
+}
+
+/// 5 and 9.5: most clients write all of a body before they read, so the answer must not overtake them with a closed
+/// connection: what is somewhat too large has to be taken in and thrown away.
+#[test]
+fn clients_that_write_first_learn_that_a_body_is_too_large() {
+    let client = shared_client();
+    let address = client.server().address();
+    let target = format!("/{}/Tables", client.root);
+    let body = vec![b' '; 8 * 1024 * 1024];
+    let (date, key) = (httpdate::fmt_http_date(now()), AccountKey::from_base64(KEY).unwrap());
+    let signed = SignedRequest {
+        verb: "POST",
+        content_md5: "",
+        content_type: "",
+        date: &date,
+        account: &client.account,
+        raw_path: &target,
+        comp: None,
+    };
+    let headers = [
+        ("Host", address.to_string()),
+        ("x-ms-date", date.clone()),
+        ("Authorization", signed.sign(Scheme::SharedKey, &key)),
+        ("Content-Length", body.len().to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
+    let mut stream = BufReader::new(TcpStream::connect(address).unwrap());
+    http::write(stream.get_mut(), "POST", &target, &headers, &body).expect("the body is taken");
+    http::read(&mut stream).expect("an answer").expect_error(413, "RequestBodyTooLarge");
 }
 
 #[test]
@@ -244,6 +279,17 @@ fn a_url_of_60_kb_is_served() {
     assert_eq!(crate::support::client::row_keys(&values(&page)), ["00003", "00500", "00999"]);
     assert_eq!(page.header("x-tavola-rows-examined"), Some("3"));
     assert_eq!(page.header("x-tavola-query-kind"), Some("point"));
+}
+
+/// Issue "The protocol": URLs of 64 KiB at least.
+#[test]
+fn a_url_of_64_kib_is_served() {
+    let client = shared_client();
+    let table = client.new_table();
+    let path = |filter: &str| format!("/{table}()?$filter={filter}");
+    let fixed = path("A%20eq%20''").len() + client.root.len() + 1;
+    let filter = format!("A%20eq%20'{}'", "a".repeat(64 * 1024 - fixed));
+    client.get(path(&filter)).send().expect(200);
 }
 
 /// 6.2: nesting has a bound, and reaching it is an answer, not an end of the process.

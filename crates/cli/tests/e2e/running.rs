@@ -496,6 +496,18 @@ fn a_connection_that_does_not_speak_http_is_closed() {
     assert_closed_after(b"\x16\x03\x01 this is not HTTP, but something else\r\n\r\n");
 }
 
+/// A connection that never sends a byte holds one of the allowed connections; it must not do so for ever.
+#[test]
+fn a_connection_that_sends_nothing_is_closed() {
+    assert_closed_after(b"");
+}
+
+/// The same with a beginning that could become HTTP/2.
+#[test]
+fn a_connection_that_sends_half_a_preface_is_closed() {
+    assert_closed_after(b"PRI * HT");
+}
+
 /// Requests that follow each other without waiting are answered in order.
 #[test]
 fn requests_can_be_pipelined() {

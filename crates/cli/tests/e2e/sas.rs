@@ -510,3 +510,22 @@ fn key_ranges_in_the_query_of_a_batch() {
     read("b").expect_done(1);
     read("a").expect_failure(404, "ResourceNotFound", 0);
 }
+
+/// 2.1, 2.2 and 10.5: without `x-ms-version`, the version of the token serves the request and is told.
+#[test]
+fn the_version_of_a_token_serves_the_request() {
+    use crate::support::http;
+    use tavola_wire::auth::sas::SasVersion;
+    let client = shared_client();
+    let spec = AccountSasSpec {
+        version: SasVersion::ENCRYPTION_SCOPE,
+        ..AccountSasSpec::new(Permissions::LIST, ResourceTypes::ALL, soon())
+    };
+    let target = format!("/{}/Tables?{}", client.root, spec.sign(&client.account, &key()));
+    let address = client.server().address();
+    let mut stream = std::io::BufReader::new(std::net::TcpStream::connect(address).unwrap());
+    let headers = [("Host".to_owned(), address.to_string())];
+    http::write(stream.get_mut(), "GET", &target, &headers, b"").unwrap();
+    let answer = http::read(&mut stream).unwrap().expect(200);
+    assert_eq!(answer.header("x-ms-version"), Some("2020-12-06"));
+}
