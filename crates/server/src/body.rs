@@ -8,11 +8,15 @@ use tavola_wire::ErrorCode;
 use crate::config::Limits;
 use crate::error::Result;
 
+/// Most clients write all of a body before they read, and would meet a closed connection instead of the answer.
+/// So what is refused is still taken in and thrown away, up to so many times the largest body.
+const DISCARD_FACTOR: usize = 8;
+
 /// Reads the whole body.
 ///
 /// # Errors
 /// 413 `RequestBodyTooLarge`, 500 `OperationTimedOut` when it takes too long to come, 400 when it breaks off.
-pub async fn read(body: Incoming, limits: &Limits) -> Result<Bytes> {
+pub async fn read(body: &mut Incoming, limits: &Limits) -> Result<Bytes> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
@@ -25,7 +29,21 @@ pub async fn read(body: Incoming, limits: &Limits) -> Result<Bytes> {
     }
 }
 
-async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes> {
+/// Takes in what is left of the body of a request that has been refused.
+pub async fn discard(body: &mut Incoming, limits: &Limits) {
+    let mut left = limits.body_bytes_max * DISCARD_FACTOR;
+    let taken = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            let Some(rest) = left.checked_sub(length) else { return };
+            left = rest;
+        }
+    };
+    // A body that takes longer ends with the connection.
+    let _ = tokio::time::timeout(limits.body_timeout, taken).await;
+}
+
+async fn collect(body: &mut Incoming, bytes_max: usize) -> Result<Bytes> {
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {

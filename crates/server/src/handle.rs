@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use tavola_wire::uri::ResourcePath;
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
@@ -32,11 +32,10 @@ pub async fn answer(
 ) -> Response<Full<Bytes>> {
     let id = services.ids.next();
     let started = Instant::now();
-    let (parts, body) = request.into_parts();
+    let (parts, mut body) = request.into_parts();
     let mut name = OperationName::Unrecognized;
-    let outcome = AssertUnwindSafe(dispatch(&services, id, started, peer, &parts, body, &mut name))
-        .catch_unwind()
-        .await;
+    let dispatched = dispatch(&services, id, started, peer, &parts, &mut body, &mut name);
+    let outcome = AssertUnwindSafe(dispatched).catch_unwind().await;
     let mut reply = match outcome {
         Ok(reply) => reply,
         Err(_) => {
@@ -46,6 +45,9 @@ pub async fn answer(
             respond::error(&error, early_format(&parts), &id, services.clock.now())
         }
     };
+    if !body.is_end_stream() {
+        Box::pin(body::discard(&mut body, &services.settings.limits)).await;
+    }
     respond::set_common(&mut reply, &id, &parts.headers);
     finish(&services, name, &id, started, &parts, reply)
 }
@@ -57,7 +59,7 @@ async fn dispatch(
     started: Instant,
     peer: Peer,
     parts: &Parts,
-    body: Incoming,
+    body: &mut Incoming,
     name: &mut OperationName,
 ) -> Reply {
     let rules = services.settings.address_rules;
@@ -93,6 +95,9 @@ async fn dispatch(
     if *name != OperationName::Preflight {
         cors::add_headers(account, &head, &mut reply);
     }
+    if let Some(version) = &head.version {
+        reply.headers_mut().insert(respond::VERSION, respond::text(version.as_str()));
+    }
     reply
 }
 
@@ -105,7 +110,7 @@ async fn serve(
     head: &RequestHead<'_>,
     account: &auth::accounts::Account,
     verb: Verb,
-    body: Incoming,
+    body: &mut Incoming,
     name: &mut OperationName,
 ) -> Result<Reply> {
     let identity = auth::authenticate(services, account, head).await?;

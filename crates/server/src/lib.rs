@@ -25,6 +25,7 @@ mod route;
 mod run;
 mod server;
 mod services;
+mod sniff;
 mod table;
 mod tls;
 

@@ -157,8 +157,7 @@ pub fn set_common(reply: &mut Reply, id: &Id, request_headers: &HeaderMap) {
     let headers = reply.headers_mut();
     headers.insert(SERVER, PRODUCT);
     headers.insert(REQUEST_ID, text(&id.to_string()));
-    let version = request_headers.get(VERSION).cloned();
-    headers.insert(VERSION, version.unwrap_or(DEFAULT_VERSION));
+    headers.entry(VERSION).or_insert(DEFAULT_VERSION);
     let client_id = request_headers.get(CLIENT_REQUEST_ID);
     if let Some(id) = client_id.filter(|id| id.len() <= CLIENT_REQUEST_ID_BYTES_MAX) {
         headers.insert(CLIENT_REQUEST_ID, id.clone());

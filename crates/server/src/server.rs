@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use http::Request;
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -19,6 +19,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::config::Limits;
 use crate::services::Services;
+use crate::sniff::{Protocol, sniff};
 use crate::{admin, handle};
 
 /// A handshake that takes longer is given up.
@@ -164,12 +165,7 @@ impl Acceptor {
         }
     }
 
-    async fn connect(
-        &self,
-        stream: TcpStream,
-        address: SocketAddr,
-        watcher: hyper_util::server::graceful::Watcher,
-    ) {
+    async fn connect(&self, stream: TcpStream, address: SocketAddr, watcher: Watcher) {
         // Replies are written whole; waiting for more to send would only delay them.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
@@ -182,10 +178,15 @@ impl Acceptor {
         }
     }
 
-    async fn serve<S>(&self, stream: S, peer: Peer, watcher: hyper_util::server::graceful::Watcher)
+    async fn serve<S>(&self, stream: S, peer: Peer, watcher: Watcher)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        // A connection that says nothing holds one of the allowed ones: not for ever.
+        let Some((protocol, stream)) = sniff(stream, self.limits.head_timeout).await else {
+            return;
+        };
+        let stream = TokioIo::new(stream);
         let services = self.services.clone();
         let site = self.site;
         let service = service_fn(move |request: Request<Incoming>| {
@@ -199,21 +200,28 @@ impl Acceptor {
                 }
             }
         });
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(self.limits.head_timeout)
-            .max_buf_size(self.limits.head_bytes_max);
-        builder
-            .http2()
-            .timer(TokioTimer::new())
-            .max_header_list_size(u32::try_from(self.limits.head_bytes_max).unwrap_or(u32::MAX))
-            .max_concurrent_streams(STREAMS_MAX)
-            .keep_alive_interval(self.limits.head_timeout);
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        if let Err(error) = watcher.watch(connection).await {
-            tracing::debug!(error = %error, "connection ended");
+        let served = match protocol {
+            Protocol::Http1 => {
+                let connection = http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(self.limits.head_timeout)
+                    .max_buf_size(self.limits.head_bytes_max)
+                    .serve_connection(stream, service);
+                watcher.watch(connection).await
+            }
+            Protocol::Http2 => {
+                let head_bytes_max = u32::try_from(self.limits.head_bytes_max).unwrap_or(u32::MAX);
+                let connection = http2::Builder::new(TokioExecutor::new())
+                    .timer(TokioTimer::new())
+                    .max_header_list_size(head_bytes_max)
+                    .max_concurrent_streams(STREAMS_MAX)
+                    .keep_alive_interval(self.limits.head_timeout)
+                    .serve_connection(stream, service);
+                watcher.watch(connection).await
+            }
+        };
+        if let Err(error) = served {
+            tracing::debug!(%error, "connection ended");
         }
     }
 }

@@ -152,6 +152,9 @@ impl Preference {
 pub struct ServiceVersion([u8; 10]);
 
 impl ServiceVersion {
+    /// The first version that answers a bad bearer token with 401 and a challenge.
+    pub const FIRST_WITH_CHALLENGE: Self = Self(*b"2020-12-06");
+
     /// Reads the value of `x-ms-version`, `api-version` or `sv`.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use jsonwebtoken::jwk::{AlgorithmParameters, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 use tavola_wire::auth::sas::{Grant, Permissions, ResourceTypes};
+use tavola_wire::negotiate::ServiceVersion;
 use tavola_wire::{ErrorCode, StorageError};
 
 use super::Identity;
@@ -167,19 +168,28 @@ enum Unverified {
 /// Checks the token of a request.
 ///
 /// # Errors
-/// 401 `InvalidAuthenticationInfo` for a bad one, or for any when tokens are not configured.
+/// 401 `InvalidAuthenticationInfo` for a bad one, or for any when tokens are not configured; 403
+/// `AuthenticationFailed` in versions that do not know challenges.
 pub async fn authenticate(
     services: &Services,
     head: &RequestHead<'_>,
     token: &str,
 ) -> Result<Identity> {
+    let verified = verify(services, head, token).await;
+    verified.map(Identity::Bearer).map_err(|error| {
+        let knows_challenges = head.version.is_some_and(|version| version >= ServiceVersion::FIRST_WITH_CHALLENGE);
+        if knows_challenges { error } else { ErrorCode::AuthenticationFailed.into() }
+    })
+}
+
+async fn verify(services: &Services, head: &RequestHead<'_>, token: &str) -> Result<Grant> {
     let Some(verifier) = &services.bearer else {
         return Err(refused("bearer tokens are not configured"));
     };
     if !head.peer.tls && !verifier.config.allow_http {
         return Err(refused("bearer tokens are taken over TLS alone"));
     }
-    verifier.grant(token).await.map(Identity::Bearer)
+    verifier.grant(token).await
 }
 
 fn refused(reason: impl Into<String>) -> StorageError {

@@ -1,0 +1,279 @@
+//! Durability: what was acknowledged is there after `kill -9`, what was dropped stays dropped, space comes back.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::client::values;
+use crate::support::{Batch, Client, Launch, Random, Server};
+
+const WRITERS: usize = 6;
+const CRASHES: usize = 6;
+const BATCH_ROWS: usize = 5;
+
+/// What one writer knows of its partition.
+#[derive(Default)]
+struct Written {
+    /// Row, value and ETag of single writes that were acknowledged; `None` was deleted.
+    rows: BTreeMap<String, Option<(usize, String)>>,
+    /// The write under way when the server was killed: it may have happened or not.
+    pending: Option<(String, Option<usize>)>,
+    /// The last acknowledged transaction, and the one under way.
+    transaction: usize,
+    transaction_pending: Option<usize>,
+}
+
+/// Several connections write while the server is killed, again and again.
+#[test]
+fn acknowledged_writes_survive_kill() {
+    let seed = Random::seed_or(5);
+    let server = Arc::new(Launch::new().start());
+    let table = Client::new(&server).new_table();
+    let mut random = Random::new(seed);
+    let mut written: Vec<Written> = (0..WRITERS).map(|_| Written::default()).collect();
+    for crash in 0..CRASHES {
+        let acknowledged = AtomicUsize::new(0);
+        let wait_for = 20 + random.below(150);
+        std::thread::scope(|scope| {
+            for (writer, written) in written.iter_mut().enumerate() {
+                let random = Random::new(seed ^ random_word(crash, writer));
+                let (server, table, acknowledged) = (&server, &table, &acknowledged);
+                scope.spawn(move || write(server, table, writer, written, random, acknowledged));
+            }
+            // The moment is chosen by progress, not by time, and a little chance on top.
+            while acknowledged.load(Ordering::Relaxed) < wait_for {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            std::thread::sleep(Duration::from_micros(random.next() % 3000));
+            server.kill();
+        });
+        server.start_again();
+        let client = Client::new(&server);
+        for (writer, written) in written.iter_mut().enumerate() {
+            check(&client, &table, writer, written, seed);
+        }
+    }
+}
+
+fn random_word(crash: usize, writer: usize) -> u64 {
+    Random::new((crash * WRITERS + writer) as u64).next()
+}
+
+/// Writes until the server is gone.
+fn write(
+    server: &Arc<Server>,
+    table: &str,
+    writer: usize,
+    written: &mut Written,
+    mut random: Random,
+    acknowledged: &AtomicUsize,
+) {
+    let client = Client::new(server);
+    let partition = format!("writer{writer}");
+    loop {
+        let done = match random.below(4) {
+            0 => write_transaction(&client, table, &partition, written),
+            _ => write_row(&client, table, &partition, written, &mut random),
+        };
+        if done.is_err() {
+            return;
+        }
+        acknowledged.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn write_row(
+    client: &Client,
+    table: &str,
+    partition: &str,
+    written: &mut Written,
+    random: &mut Random,
+) -> std::io::Result<()> {
+    let row = format!("row{:02}", random.below(40));
+    let exists = matches!(written.rows.get(&row), Some(Some(_)));
+    if exists && random.one_in(4) {
+        written.pending = Some((row.clone(), None));
+        let path = crate::support::client::entity_path(table, partition, &row);
+        client.delete(path).if_match("*").try_send()?.expect(204);
+        written.rows.insert(row, None);
+    } else {
+        let value = random.below(1_000_000);
+        written.pending = Some((row.clone(), Some(value)));
+        let put = client.put(table, (partition, &row), &json!({ "Value": value }));
+        let etag = put.try_send()?.expect(204).etag();
+        written.rows.insert(row, Some((value, etag)));
+    }
+    written.pending = None;
+    Ok(())
+}
+
+/// Every transaction writes the same number to all its rows.
+fn write_transaction(
+    client: &Client,
+    table: &str,
+    partition: &str,
+    written: &mut Written,
+) -> std::io::Result<()> {
+    let number = written.transaction + 1;
+    written.transaction_pending = Some(number);
+    let batch = (0..BATCH_ROWS).fold(Batch::new(), |batch, row| {
+        let row = format!("batch{row}");
+        batch.put(client, table, (partition, &row), None, &json!({ "Value": number }))
+    });
+    batch.try_send(client)?.expect_done(BATCH_ROWS);
+    written.transaction = number;
+    written.transaction_pending = None;
+    Ok(())
+}
+
+/// Everything acknowledged is there; what was under way is there as a whole or not at all.
+fn check(client: &Client, table: &str, writer: usize, written: &mut Written, seed: u64) {
+    let filter = format!("PartitionKey eq 'writer{writer}'");
+    let mut found: BTreeMap<String, (usize, String)> = client
+        .matches(table, &filter)
+        .iter()
+        .map(|entity| {
+            let text = |name: &str| entity[name].as_str().expect("a text").to_owned();
+            let value = entity["Value"].as_u64().expect("a number");
+            (text("RowKey"), (usize::try_from(value).unwrap(), text("odata.etag")))
+        })
+        .collect();
+    let told = format!("writer {writer}, TAVOLA_TEST_SEED={seed}");
+
+    let transactions: Vec<_> = (0..BATCH_ROWS)
+        .map(|row| found.remove(&format!("batch{row}")).map_or(0, |(value, _)| value))
+        .collect();
+    let first = transactions[0];
+    assert!(transactions.iter().all(|number| *number == first), "torn: {transactions:?} {told}");
+    let may_be = [Some(written.transaction), written.transaction_pending];
+    assert!(may_be.contains(&Some(first)), "{first} is none of {may_be:?} {told}");
+    written.transaction = first;
+    written.transaction_pending = None;
+
+    if let Some((row, value)) = written.pending.take() {
+        let happened = match (value, found.get(&row)) {
+            (None, None) => true,
+            (Some(value), Some((stored, _))) => value == *stored,
+            _ => false,
+        };
+        if happened {
+            written.rows.insert(row.clone(), found.get(&row).cloned());
+        }
+    }
+    let expected: BTreeMap<_, _> = written
+        .rows
+        .iter()
+        .filter_map(|(row, stored)| Some((row.clone(), stored.clone()?)))
+        .collect();
+    assert_eq!(found, expected, "{told}");
+}
+
+/// Issue "The engine": a drop is durable once answered, and a name can be used again at once.
+#[test]
+fn dropped_tables_stay_dropped() {
+    let server = Arc::new(Launch::new().start());
+    let client = Client::new(&server);
+    let (dropped, reused, kept) = (client.new_table(), client.new_table(), client.new_table());
+    for table in [&dropped, &reused, &kept] {
+        load(&client, table, 0, 3, 10);
+    }
+    client.drop_table(&dropped).expect(204);
+    client.drop_table(&reused).expect(204);
+    client.create_table(&reused).expect(204);
+    client.insert(&reused, &json!({"PartitionKey": "new", "RowKey": "row"})).expect(204);
+    for _ in 0..2 {
+        server.crash_and_restart();
+        client.query(&dropped, &[]).send().expect_error(404, "TableNotFound");
+        assert_eq!(client.rows(&reused, ""), ["row"]);
+        assert_eq!(client.rows(&kept, "").len(), 300);
+    }
+}
+
+/// Fills a table with batches of a hundred rows.
+fn load(client: &Client, table: &str, from: usize, batches: usize, text_bytes: usize) {
+    let mut random = Random::new(from as u64);
+    let noise: String = (0..4096).map(|_| format!("{:016x}", random.next())).collect();
+    for number in from..from + batches {
+        let batch = (0..100).fold(Batch::new(), |batch, row| {
+            let start = random.below(noise.len() - text_bytes);
+            let text = &noise[start..start + text_bytes];
+            let entity =
+                format!(r#"{{"PartitionKey":"p{number:05}","RowKey":"{row:02}","Text":"{text}"}}"#);
+            batch.insert_text(client, table, &entity)
+        });
+        batch.send(client).expect_done(100);
+    }
+}
+
+/// The bytes of a folder: its journals, and all that is not a journal.
+fn folder_bytes(folder: &Path) -> (u64, u64) {
+    let entries = std::fs::read_dir(folder).map(|entries| entries.flatten().collect::<Vec<_>>());
+    // Files come and go while the server runs.
+    entries.unwrap_or_default().into_iter().fold((0, 0), |(journals, others), entry| {
+        let (more_journals, more_others) = match entry.metadata() {
+            Ok(meta) if meta.is_dir() => folder_bytes(&entry.path()),
+            Ok(meta) if entry.path().extension().is_some_and(|ending| ending == "jnl") => {
+                (meta.len(), 0)
+            }
+            Ok(meta) => (0, meta.len()),
+            Err(_) => (0, 0),
+        };
+        (journals + more_journals, others + more_others)
+    })
+}
+
+const LARGE_TABLE_BATCHES: usize = 1000;
+const LOADERS: usize = 2;
+/// How often the folder is looked at before the space counts as lost.
+const SPACE_CHECKS_MAX: usize = 600;
+
+/// Issue "The engine": dropping a large table returns at once, its name is free at once, a crash right after
+/// loses nothing, and its space comes back while the service runs. A journal is kept until it is full, so it
+/// counts apart.
+#[test]
+fn the_space_of_a_dropped_table_comes_back() {
+    let server = Arc::new(Launch::new().start());
+    let client = Client::new(&server);
+    let kept = client.new_table();
+    load(&client, &kept, 0, 1, 64);
+    let table = client.new_table();
+    let share = LARGE_TABLE_BATCHES / LOADERS;
+    std::thread::scope(|scope| {
+        for loader in 0..LOADERS {
+            let (server, table) = (&server, &table);
+            scope.spawn(move || load(&Client::new(server), table, loader * share, share, 256));
+        }
+    });
+    let (journals, others) = folder_bytes(&server.data_folder());
+    let full = journals + others;
+    assert!(full > 20 << 20, "{full}");
+
+    client.drop_table(&table).expect(204);
+    client.create_table(&table).expect(204);
+    assert!(client.rows(&table, "").is_empty());
+    client.insert(&table, &json!({"PartitionKey": "p00000", "RowKey": "00"})).expect(204);
+    // Killed while the rows are being cleared.
+    server.crash_and_restart();
+    assert_eq!(client.rows(&table, ""), ["00"]);
+
+    let is_back = || {
+        let (journals, others) = folder_bytes(&server.data_folder());
+        journals + others < full * 2 / 3 && others < full / 50
+    };
+    for _ in 0..SPACE_CHECKS_MAX {
+        if is_back() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let left = folder_bytes(&server.data_folder());
+    assert!(is_back(), "{left:?} bytes of {full} are left\n{}", server.log());
+    assert_eq!(client.rows(&table, ""), ["00"]);
+    assert_eq!(client.rows(&kept, "").len(), 100);
+    let tables: Vec<Value> = values(&client.get("/Tables").send().expect(200));
+    assert_eq!(tables.len(), 2);
+}

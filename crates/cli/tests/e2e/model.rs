@@ -1,0 +1,331 @@
+//! Long random sequences of operations, through HTTP, against a plain model in memory.
+//!
+//! Every answer is compared: status, code, ETag, entity, and the results of queries in order. The server is
+//! restarted and killed in between, and everything is read back after that. A failure tells its seed;
+//! `TAVOLA_TEST_SEED` runs it again.
+
+mod filter;
+mod store;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use self::filter::Filter;
+use self::store::{Change, Condition, Properties, Rows, Store, key};
+use crate::support::client::values;
+use crate::support::{Batch, Client, Launch, Random, Response};
+
+const TABLES: [&str; 3] = ["alpha", "Beta", "gamma"];
+const PARTITIONS: [&str; 6] = ["", "a", "aa", "b", "\u{1f600}", "\u{fffd}"];
+const ROWS: [&str; 9] = ["", "1", "2", "22", "3", "O'Brien", "x", "\u{e9}", "\u{1f601}"];
+const OPERATIONS: usize = 3000;
+const OPERATIONS_BETWEEN_STOPS: usize = 400;
+
+#[test]
+fn a_long_random_sequence() {
+    run(Random::seed_or(1));
+}
+
+#[test]
+fn another_long_random_sequence() {
+    run(Random::seed_or(20_260_801));
+}
+
+#[test]
+fn a_long_random_sequence_in_memory() {
+    let launch = Launch::new().arg("--inMemoryPersistence");
+    Session::new(launch, Random::seed_or(77)).run(usize::MAX);
+}
+
+fn run(seed: u64) {
+    Session::new(Launch::new(), seed).run(OPERATIONS_BETWEEN_STOPS);
+}
+
+/// A server, the model of it, and the choices.
+struct Session {
+    client: Client,
+    store: Store,
+    random: Random,
+    seed: u64,
+}
+
+impl Session {
+    fn new(launch: Launch, seed: u64) -> Self {
+        let client = Client::new(&Arc::new(launch.start()));
+        Self { client, store: Store::default(), random: Random::new(seed), seed }
+    }
+
+    fn run(mut self, operations_between_stops: usize) {
+        for table in TABLES {
+            self.create_table(table);
+        }
+        for step in 1..=OPERATIONS {
+            self.step();
+            if step % operations_between_stops == 0 {
+                match step / operations_between_stops % 2 {
+                    0 => self.client.server().restart_cleanly(),
+                    _ => self.client.server().crash_and_restart(),
+                }
+                self.compare_everything();
+            }
+        }
+        self.compare_everything();
+    }
+
+    fn step(&mut self) {
+        let table = *self.random.pick(&TABLES);
+        match self.random.below(100) {
+            0 => self.create_table(table),
+            1 => self.drop_table(table),
+            2..=19 => self.get(table),
+            20..=39 => self.query(table),
+            40..=59 => self.batch(table),
+            _ => self.change(table),
+        }
+    }
+
+    fn create_table(&mut self, table: &str) {
+        let answer = self.client.create_table(table);
+        match self.store.create(table) {
+            true => answer.expect(204),
+            false => answer.expect_error(409, "TableAlreadyExists"),
+        };
+    }
+
+    fn drop_table(&mut self, table: &str) {
+        let answer = self.client.drop_table(table);
+        match self.store.drop(table) {
+            true => answer.expect(204),
+            false => answer.expect_error(404, "ResourceNotFound"),
+        };
+    }
+
+    fn get(&mut self, table: &str) {
+        let (partition, row) = (*self.random.pick(&PARTITIONS), *self.random.pick(&ROWS));
+        let answer = self.client.entity(table, (partition, row));
+        let Some(rows) = self.store.rows(table) else {
+            answer.expect_error(404, "TableNotFound");
+            return;
+        };
+        match rows.get(&key(partition, row)) {
+            Some(expected) => {
+                let answer = answer.expect(200);
+                assert_eq!(answer.etag(), expected.etag);
+                expected.assert_is((partition, row), &answer.json());
+            }
+            None => {
+                answer.expect_error(404, "ResourceNotFound");
+            }
+        }
+    }
+
+    fn change(&mut self, table: &str) {
+        let partition = *self.random.pick(&PARTITIONS);
+        let row = *self.random.pick(&ROWS);
+        let change = self.random_change(table, partition, row);
+        let answer = self.send(table, partition, row, &change);
+        let Some(rows) = self.store.rows_mut(table) else {
+            answer.expect_error(404, "TableNotFound");
+            return;
+        };
+        match change.refusal(rows.get(&key(partition, row))) {
+            Some((status, code)) => {
+                answer.expect_error(status, code);
+            }
+            None => {
+                let answer = answer.expect(204);
+                change.apply(rows, partition, row, answer.header("etag"));
+            }
+        }
+    }
+
+    fn send(&self, table: &str, partition: &str, row: &str, change: &Change) -> Response {
+        let keys = (partition, row);
+        let client = &self.client;
+        let request = match change {
+            Change::Insert(properties) => {
+                return client.insert(table, &properties.to_entity(partition, row));
+            }
+            Change::Replace(_, properties) => client.put(table, keys, &properties.to_json()),
+            Change::Merge(_, properties) => client.merge(table, keys, &properties.to_json()),
+            Change::Delete(_) => {
+                client.delete(crate::support::client::entity_path(table, partition, row))
+            }
+        };
+        match change.if_match() {
+            Some(etag) => request.if_match(&etag).send(),
+            None => request.send(),
+        }
+    }
+
+    fn random_change(&mut self, table: &str, partition: &str, row: &str) -> Change {
+        let current = self.store.rows(table).and_then(|rows| rows.get(&key(partition, row)));
+        let current = current.map(|row| row.etag.clone());
+        let condition = |random: &mut Random| match (random.below(4), &current) {
+            (0, _) => Condition::Any,
+            (1 | 2, Some(etag)) => Condition::Version(etag.clone()),
+            _ => Condition::Version("W/\"datetime'2020-01-01T00%3A00%3A00Z'\"".to_owned()),
+        };
+        let random = &mut self.random;
+        match random.below(7) {
+            0 | 1 => Change::Insert(Properties::random(random)),
+            2 => Change::Replace(None, Properties::random(random)),
+            3 => Change::Merge(None, Properties::random(random)),
+            4 => Change::Replace(Some(condition(random)), Properties::random(random)),
+            5 => Change::Merge(Some(condition(random)), Properties::random(random)),
+            _ => Change::Delete(condition(random)),
+        }
+    }
+
+    /// A changeset in one partition; now and then a row comes twice.
+    fn batch(&mut self, table: &str) {
+        let partition = *self.random.pick(&PARTITIONS);
+        let mut rows: Vec<&str> = Vec::new();
+        for _ in 0..1 + self.random.below(6) {
+            let row = *self.random.pick(&ROWS);
+            if !rows.contains(&row) || self.random.one_in(20) {
+                rows.push(row);
+            }
+        }
+        let changes: Vec<_> =
+            rows.into_iter().map(|row| (row, self.random_change(table, partition, row))).collect();
+        let batch = changes.iter().fold(Batch::new(), |batch, (row, change)| {
+            self.add_to(batch, table, (partition, row), change)
+        });
+        let reply = batch.send(&self.client);
+        let Some(stored) = self.store.rows_mut(table) else {
+            reply.expect_failure(404, "TableNotFound", 0);
+            return;
+        };
+        if let Some((index, (status, code))) = refusal(stored, partition, &changes) {
+            reply.expect_failure(status, code, index);
+            return;
+        }
+        let parts = reply.expect_done(changes.len());
+        for ((row, change), part) in changes.iter().zip(parts) {
+            assert_eq!(part.status, 204);
+            change.apply(stored, partition, row, part.header("etag"));
+        }
+    }
+
+    fn add_to(&self, batch: Batch, table: &str, keys: (&str, &str), change: &Change) -> Batch {
+        let (client, etag) = (&self.client, change.if_match());
+        match change {
+            Change::Insert(properties) => {
+                batch.insert(client, table, &properties.to_entity(keys.0, keys.1))
+            }
+            Change::Replace(_, properties) => {
+                batch.put(client, table, keys, etag.as_deref(), &properties.to_json())
+            }
+            Change::Merge(_, properties) => {
+                batch.merge(client, table, keys, etag.as_deref(), &properties.to_json())
+            }
+            Change::Delete(_) => batch.delete(client, table, keys, &etag.expect("a condition")),
+        }
+    }
+
+    fn query(&mut self, table: &str) {
+        let filter = Filter::random(&mut self.random, 3);
+        let top = self.random.one_in(2).then(|| 1 + self.random.below(10));
+        let text = filter.text();
+        let Some(rows) = self.store.rows(table) else {
+            let answer = self.client.query(table, &[("$filter", &text)]).send();
+            answer.expect_error(404, "TableNotFound");
+            return;
+        };
+        let found = all_matches(&self.client, table, &text, top);
+        let expected: Vec<_> = rows
+            .iter()
+            .filter(|(keys, row)| filter.matches(keys.0.as_str(), keys.1.as_str(), row))
+            .collect();
+        assert_same(&expected, &found, &text);
+    }
+
+    fn compare_everything(&self) {
+        for table in TABLES {
+            match self.store.rows(table) {
+                Some(rows) => {
+                    let found = all_matches(&self.client, table, "", None);
+                    assert_same(&rows.iter().collect::<Vec<_>>(), &found, table);
+                }
+                None => {
+                    let answer = self.client.query(table, &[]).send();
+                    answer.expect_error(404, "TableNotFound");
+                }
+            }
+        }
+        let tables = values(&self.client.get("/Tables").send().expect(200));
+        let names: Vec<_> = tables.iter().map(|table| table["TableName"].clone()).collect();
+        let expected: Vec<_> =
+            TABLES.into_iter().filter(|table| self.store.rows(table).is_some()).collect();
+        assert_eq!(names, expected);
+    }
+}
+
+/// Rows that come twice are found before anything is executed; else the first that fails.
+fn refusal(
+    stored: &Rows,
+    partition: &str,
+    changes: &[(&str, Change)],
+) -> Option<(usize, (u16, &'static str))> {
+    for (index, (row, _)) in changes.iter().enumerate() {
+        if changes[..index].iter().any(|(earlier, _)| earlier == row) {
+            return Some((index, (400, "InvalidDuplicateRow")));
+        }
+    }
+    changes.iter().enumerate().find_map(|(index, (row, change))| {
+        let refusal = change.refusal(stored.get(&key(partition, row)));
+        refusal.map(|refusal| (index, refusal))
+    })
+}
+
+/// All pages of a query.
+fn all_matches(client: &Client, table: &str, filter: &str, top: Option<usize>) -> Vec<Value> {
+    let top = top.map(|top| top.to_string());
+    let mut found = Vec::new();
+    let mut next: Option<(String, String)> = None;
+    loop {
+        let mut options = vec![("$filter", filter)];
+        options.extend(top.as_deref().map(|top| ("$top", top)));
+        if let Some((partition_key, row_key)) = &next {
+            options.push(("NextPartitionKey", partition_key));
+            options.push(("NextRowKey", row_key));
+        }
+        let page = client.query(table, &options).send().expect(200);
+        found.extend(values(&page));
+        let token = |name| page.header(name).map(str::to_owned);
+        next =
+            token("x-ms-continuation-NextPartitionKey").zip(token("x-ms-continuation-NextRowKey"));
+        if next.is_none() {
+            return found;
+        }
+    }
+}
+
+#[track_caller]
+fn assert_same(expected: &[(&store::Keys, &store::Row)], found: &[Value], what: &str) {
+    let keys = |entity: &Value| {
+        key(
+            entity["PartitionKey"].as_str().expect("a partition key"),
+            entity["RowKey"].as_str().expect("a row key"),
+        )
+    };
+    let found_keys: Vec<_> = found.iter().map(keys).collect();
+    let expected_keys: Vec<_> = expected.iter().map(|(keys, _)| (*keys).clone()).collect();
+    assert_eq!(found_keys, expected_keys, "{what}");
+    for ((keys, row), entity) in expected.iter().zip(found) {
+        assert_eq!(entity["odata.etag"].as_str(), Some(row.etag.as_str()), "{what}");
+        row.assert_is((keys.0.as_str(), keys.1.as_str()), entity);
+    }
+}
+
+/// Tells the seed of a failed run.
+impl Drop for Session {
+    #[expect(clippy::print_stderr, reason = "a failed test tells how to repeat it")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("repeat with TAVOLA_TEST_SEED={}", self.seed);
+        }
+    }
+}

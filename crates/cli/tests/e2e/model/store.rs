@@ -1,0 +1,217 @@
+//! The model: tables as sorted maps, changes as the protocol describes them.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::support::Random;
+
+/// A key, ordered by UTF-16 code unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key(String);
+
+pub type Keys = (Key, Key);
+pub type Rows = BTreeMap<Keys, Row>;
+
+impl Key {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.encode_utf16().cmp(other.0.encode_utf16())
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+pub fn key(partition: &str, row: &str) -> Keys {
+    (Key(partition.to_owned()), Key(row.to_owned()))
+}
+
+/// All tables; names keep their case.
+#[derive(Default)]
+pub struct Store(BTreeMap<String, Rows>);
+
+impl Store {
+    pub fn create(&mut self, table: &str) -> bool {
+        if self.0.contains_key(table) {
+            return false;
+        }
+        self.0.insert(table.to_owned(), Rows::new());
+        true
+    }
+
+    pub fn drop(&mut self, table: &str) -> bool {
+        self.0.remove(table).is_some()
+    }
+
+    pub fn rows(&self, table: &str) -> Option<&Rows> {
+        self.0.get(table)
+    }
+
+    pub fn rows_mut(&mut self, table: &str) -> Option<&mut Rows> {
+        self.0.get_mut(table)
+    }
+}
+
+/// A stored entity.
+pub struct Row {
+    pub etag: String,
+    pub properties: Properties,
+}
+
+impl Row {
+    /// Holds an entity that came back against this one.
+    #[track_caller]
+    pub fn assert_is(&self, keys: (&str, &str), entity: &Value) {
+        assert_eq!(
+            (entity["PartitionKey"].as_str(), entity["RowKey"].as_str()),
+            (Some(keys.0), Some(keys.1))
+        );
+        let mut found = entity.as_object().expect("an object").clone();
+        let time = found.remove("Timestamp").expect("a timestamp");
+        let time = time.as_str().expect("a text").replace(':', "%3A");
+        assert_eq!(self.etag, format!("W/\"datetime'{time}'\""));
+        for system in ["odata.metadata", "odata.etag", "PartitionKey", "RowKey"] {
+            found.remove(system);
+        }
+        assert_eq!(Value::Object(found), self.properties.to_json());
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Property {
+    Int32(i32),
+    Int64(i64),
+    Double(f64),
+    Text(String),
+    Boolean(bool),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Properties(pub BTreeMap<String, Property>);
+
+/// The names that entities and filters use.
+pub const NAMES: [&str; 4] = ["A", "B", "C", "D"];
+/// The texts that entities and filters use.
+pub const TEXTS: [&str; 5] = ["", "a", "B", "b\u{e9}", "O'Brien"];
+
+impl Properties {
+    pub fn random(random: &mut Random) -> Self {
+        let mut properties = BTreeMap::new();
+        for name in NAMES {
+            let property = match random.below(7) {
+                0 => Property::Int32(small(random)),
+                1 => Property::Int64(i64::from(small(random))),
+                2 => Property::Double(f64::from(small(random)) / 2.0),
+                3 => Property::Text((*random.pick(&TEXTS)).to_owned()),
+                4 => Property::Boolean(random.one_in(2)),
+                _ => continue,
+            };
+            properties.insert(name.to_owned(), property);
+        }
+        Self(properties)
+    }
+
+    pub fn to_json(&self) -> Value {
+        let mut members = Map::new();
+        for (name, property) in &self.0 {
+            let value = match property {
+                Property::Int32(number) => json!(number),
+                Property::Int64(number) => {
+                    members.insert(format!("{name}@odata.type"), json!("Edm.Int64"));
+                    json!(number.to_string())
+                }
+                Property::Double(number) => json!(number),
+                Property::Text(text) => json!(text),
+                Property::Boolean(value) => json!(value),
+            };
+            members.insert(name.clone(), value);
+        }
+        Value::Object(members)
+    }
+
+    pub fn to_entity(&self, partition: &str, row: &str) -> Value {
+        let mut entity = self.to_json();
+        entity["PartitionKey"] = json!(partition);
+        entity["RowKey"] = json!(row);
+        entity
+    }
+}
+
+/// From -3 to 3, so that values meet.
+pub fn small(random: &mut Random) -> i32 {
+    i32::try_from(random.below(7)).expect("a small number") - 3
+}
+
+/// What If-Match says.
+#[derive(Clone, Debug)]
+pub enum Condition {
+    Any,
+    Version(String),
+}
+
+#[derive(Clone, Debug)]
+pub enum Change {
+    Insert(Properties),
+    Replace(Option<Condition>, Properties),
+    Merge(Option<Condition>, Properties),
+    Delete(Condition),
+}
+
+impl Change {
+    fn condition(&self) -> Option<&Condition> {
+        match self {
+            Self::Insert(_) => None,
+            Self::Replace(condition, _) | Self::Merge(condition, _) => condition.as_ref(),
+            Self::Delete(condition) => Some(condition),
+        }
+    }
+
+    pub fn if_match(&self) -> Option<String> {
+        self.condition().map(|condition| match condition {
+            Condition::Any => "*".to_owned(),
+            Condition::Version(etag) => etag.clone(),
+        })
+    }
+
+    /// Why the change is not made, if it is not.
+    pub fn refusal(&self, stored: Option<&Row>) -> Option<(u16, &'static str)> {
+        match (self, self.condition(), stored) {
+            (Self::Insert(_), _, Some(_)) => Some((409, "EntityAlreadyExists")),
+            (_, Some(_), None) => Some((404, "ResourceNotFound")),
+            (_, Some(Condition::Version(etag)), Some(row)) if *etag != row.etag => {
+                Some((412, "UpdateConditionNotSatisfied"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Makes the change; a new ETag must differ from the old one.
+    pub fn apply(&self, rows: &mut Rows, partition: &str, row: &str, etag: Option<&str>) {
+        let keys = key(partition, row);
+        let old = rows.remove(&keys);
+        let (Self::Insert(new) | Self::Replace(_, new) | Self::Merge(_, new)) = self else {
+            assert_eq!(etag, None, "a delete has no ETag");
+            return;
+        };
+        let etag = etag.expect("an ETag").to_owned();
+        assert_ne!(old.as_ref().map(|row| &row.etag), Some(&etag));
+        let properties = match (self, old) {
+            (Self::Merge(..), Some(mut old)) => {
+                old.properties.0.extend(new.0.clone());
+                old.properties
+            }
+            _ => new.clone(),
+        };
+        rows.insert(keys, Row { etag, properties });
+    }
+}

@@ -1,0 +1,211 @@
+//! The binary under test as a process: started on a free port, stopped in every way there is.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tempfile::TempDir;
+
+/// The phrase that test tools wait for.
+pub const LISTENING: &str = "Table service is successfully listening at ";
+
+/// How to start a server.
+#[derive(Clone, Debug, Default)]
+pub struct Launch {
+    arguments: Vec<String>,
+    variables: Vec<(String, String)>,
+}
+
+impl Launch {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn arg(mut self, argument: impl Into<String>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    pub fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(str::to_owned));
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Starts a server with a folder of its own.
+    pub fn start(self) -> Server {
+        Server::start(self)
+    }
+
+    /// The command, run in `folder`, with nothing of this process's own settings.
+    pub fn command(&self, folder: &Path) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tavola"));
+        for (name, _) in std::env::vars() {
+            if name.starts_with("TAVOLA_") || name.starts_with("AZURITE_") {
+                command.env_remove(name);
+            }
+        }
+        command.current_dir(folder).args(&self.arguments);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+/// A running server. Dropping it kills it.
+pub struct Server {
+    launch: Launch,
+    folder: TempDir,
+    process: Mutex<Process>,
+}
+
+struct Process {
+    child: Child,
+    address: SocketAddr,
+    lines: Vec<String>,
+    /// Kept open, so that the server can always write to it.
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl Server {
+    pub fn start(launch: Launch) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self::start_in(launch, folder)
+    }
+
+    pub fn start_in(launch: Launch, folder: TempDir) -> Self {
+        let process = Mutex::new(Process::start(&launch, folder.path()));
+        Self { launch, folder, process }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.process().address
+    }
+
+    /// What it printed until it was listening.
+    pub fn lines(&self) -> Vec<String> {
+        self.process().lines.clone()
+    }
+
+    /// Its working folder, which the data folder is in.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn data_folder(&self) -> PathBuf {
+        self.folder.path().join("tavola-data")
+    }
+
+    /// Everything it has logged to standard error.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(log_path(self.folder.path())).expect("the log can be read")
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(&self) {
+        let mut process = self.process();
+        process.child.kill().expect("the server can be killed");
+        process.child.wait().expect("the server has ended");
+    }
+
+    /// Asks it to stop, and does not wait.
+    pub fn ask_to_stop(&self) {
+        signal("-TERM", self.process().child.id());
+    }
+
+    /// What Ctrl-C does.
+    pub fn interrupt(&self) {
+        signal("-INT", self.process().child.id());
+    }
+
+    pub fn wait(&self) -> ExitStatus {
+        self.process().child.wait().expect("the server has ended")
+    }
+
+    /// Starts it again on what it left behind, on another port.
+    pub fn start_again(&self) {
+        let mut process = self.process();
+        assert!(process.child.try_wait().expect("a process").is_some(), "it is still running");
+        *process = Process::start(&self.launch, self.folder.path());
+    }
+
+    pub fn restart_cleanly(&self) {
+        self.ask_to_stop();
+        assert!(self.wait().success(), "{}", self.log());
+        self.start_again();
+    }
+
+    pub fn crash_and_restart(&self) {
+        self.kill();
+        self.start_again();
+    }
+
+    fn process(&self) -> std::sync::MutexGuard<'_, Process> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let mut process = self.process();
+        let _ = process.child.kill();
+        let _ = process.child.wait();
+    }
+}
+
+impl Process {
+    fn start(launch: &Launch, folder: &Path) -> Self {
+        let log = std::fs::File::options().create(true).append(true).open(log_path(folder));
+        let mut child = launch
+            .command(folder)
+            .args(["--port", "0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log.expect("a log file"))
+            .spawn()
+            .expect("the server starts");
+        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut lines = Vec::new();
+        let address = loop {
+            let mut line = String::new();
+            let read = stdout.read_line(&mut line).expect("the output can be read");
+            if read == 0 {
+                let log = std::fs::read_to_string(log_path(folder)).unwrap_or_default();
+                panic!("the server ended before it listened: {lines:?}\n{log}");
+            }
+            lines.push(line.trim_end().to_owned());
+            if let Some((_, url)) = line.trim_end().split_once(LISTENING) {
+                let (_, address) = url.split_once("://").expect("a URL");
+                break address.parse().expect("an address");
+            }
+        };
+        Self { child, address, lines, _stdout: stdout }
+    }
+}
+
+fn log_path(folder: &Path) -> PathBuf {
+    folder.join("stderr.log")
+}
+
+/// The standard library knows one signal only.
+fn signal(name: &str, process: u32) {
+    let sent = Command::new("kill").args([name, &process.to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+}
+
+/// The server of all tests that need no other. It ends with the last of them.
+pub fn shared() -> Arc<Server> {
+    static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(server) = shared.upgrade() {
+        return server;
+    }
+    let server = Arc::new(Launch::new().start());
+    *shared = Arc::downgrade(&server);
+    server
+}
