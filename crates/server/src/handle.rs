@@ -92,11 +92,13 @@ async fn dispatch(
             reply
         }
     };
-    if *name != OperationName::Preflight {
-        cors::add_headers(account, &head, &mut reply);
-    }
     if let Some(version) = &head.version {
         reply.headers_mut().insert(respond::VERSION, respond::text(version.as_str()));
+    }
+    respond::set_common(&mut reply, &id, &parts.headers);
+    // ORDER: last, because a rule may expose the headers that every reply has.
+    if *name != OperationName::Preflight {
+        cors::add_headers(account, &head, &mut reply);
     }
     reply
 }

@@ -152,9 +152,12 @@ pub fn is_front_end(code: ErrorCode) -> bool {
     )
 }
 
-/// The headers that every reply has.
+/// The headers that every reply has, if it has them not yet.
 pub fn set_common(reply: &mut Reply, id: &Id, request_headers: &HeaderMap) {
     let headers = reply.headers_mut();
+    if headers.contains_key(REQUEST_ID) {
+        return;
+    }
     headers.insert(SERVER, PRODUCT);
     headers.insert(REQUEST_ID, text(&id.to_string()));
     headers.entry(VERSION).or_insert(DEFAULT_VERSION);

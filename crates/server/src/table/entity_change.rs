@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use tavola_wire::entity::{EntityRef, check_entity, merge, set_timestamp};
-use tavola_wire::if_match::IfMatch;
+use tavola_wire::if_match::{IfMatch, malformed};
 use tavola_wire::json::{EntityBody, read_entity};
 use tavola_wire::names::{KeyName, check_key};
 use tavola_wire::verb::Verb;
@@ -39,8 +39,8 @@ pub enum Condition {
     None,
     /// It exists.
     Exists,
-    /// It exists and was last written at this moment; `None` is a version that no entity has.
-    Version(Option<Ticks>),
+    /// It exists and was last written at this moment.
+    Version(Ticks),
 }
 
 /// What a change came to.
@@ -53,19 +53,23 @@ pub struct Applied {
 }
 
 impl Condition {
+    /// # Errors
+    /// 400 `InvalidInput` for what is no ETag.
     pub fn from_header(if_match: Option<&str>) -> Result<Self> {
-        Ok(match IfMatch::parse(if_match)? {
-            IfMatch::Absent => Self::None,
-            IfMatch::Any => Self::Exists,
-            IfMatch::Version(text) => Self::Version(Ticks::parse_iso(&text)),
-        })
+        match IfMatch::parse(if_match)? {
+            IfMatch::Absent => Ok(Self::None),
+            IfMatch::Any => Ok(Self::Exists),
+            IfMatch::Version(text) => Ticks::parse_iso(&text)
+                .map(Self::Version)
+                .ok_or_else(|| malformed(if_match.unwrap_or_default())),
+        }
     }
 
     fn check(self, stored: Option<Ticks>) -> Result<()> {
         match (self, stored) {
             (Self::None, _) | (Self::Exists, Some(_)) => Ok(()),
             (_, None) => Err(ErrorCode::ResourceNotFound.into()),
-            (Self::Version(version), stored) if version == stored => Ok(()),
+            (Self::Version(version), Some(stored)) if version == stored => Ok(()),
             (Self::Version(_), Some(_)) => Err(ErrorCode::UpdateConditionNotSatisfied.into()),
         }
     }
@@ -194,15 +198,10 @@ mod tests {
             for (condition, stored, expected) in [
                 (Condition::Exists, None, Some(ErrorCode::ResourceNotFound)),
                 (Condition::Exists, Some(&row), None),
-                (Condition::Version(Some(old)), None, Some(ErrorCode::ResourceNotFound)),
-                (Condition::Version(Some(old)), Some(&row), None),
+                (Condition::Version(old), None, Some(ErrorCode::ResourceNotFound)),
+                (Condition::Version(old), Some(&row), None),
                 (
-                    Condition::Version(Some(Ticks(6))),
-                    Some(&row),
-                    Some(ErrorCode::UpdateConditionNotSatisfied),
-                ),
-                (
-                    Condition::Version(None),
+                    Condition::Version(Ticks(6)),
                     Some(&row),
                     Some(ErrorCode::UpdateConditionNotSatisfied),
                 ),
@@ -216,6 +215,8 @@ mod tests {
             assert!(change(verb, Condition::None, "{}").apply(Some(&row), NOW).is_ok());
         }
         assert!(EntityChange::at(Verb::Delete, &address(), Condition::None, b"").is_err());
+        let garbled = Condition::from_header(Some("W/\"datetime'garbled'\"")).unwrap_err();
+        assert_eq!(garbled.code(), ErrorCode::InvalidInput);
     }
 
     #[test]

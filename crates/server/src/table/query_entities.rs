@@ -26,6 +26,8 @@ use crate::respond::{self, Reply};
 
 /// A page that has grown beyond this ends, whatever its count.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Rows that are looked at behind a full page for one that matches: a token is for a page that has something.
+const PEEKED_ROWS_MAX: usize = 1000;
 /// Rows between two looks at the clock.
 const ROWS_PER_TIME_CHECK: u64 = 64;
 /// Point look-ups between two moments at which other requests of the thread get their turn.
@@ -159,6 +161,8 @@ struct Page {
     examined: u64,
     returned: usize,
     returned_max: usize,
+    /// Rows looked at since the page was full.
+    peeked: usize,
     deadline: Instant,
     /// The entity key of the first row of the next page.
     next: Option<Vec<u8>>,
@@ -182,6 +186,7 @@ impl Page {
             examined: 0,
             returned: 0,
             returned_max,
+            peeked: 0,
             deadline,
             next: None,
             malformed: None,
@@ -193,45 +198,56 @@ impl Page {
     }
 
     /// Whether the page must end before the next row. At least one row is examined, so that paging advances.
-    fn is_full(&self) -> bool {
-        self.returned == self.returned_max
-            || self.body.len() >= PAGE_BYTES_MAX
+    fn is_over(&self) -> bool {
+        self.body.len() >= PAGE_BYTES_MAX
+            || self.peeked >= PEEKED_ROWS_MAX
             || (self.examined > 0
                 && self.examined.is_multiple_of(ROWS_PER_TIME_CHECK)
                 && Instant::now() >= self.deadline)
     }
 
-    fn examine(&mut self, entity_key: &[u8], value: &[u8]) -> Result<(), MalformedEntity> {
+    /// Takes the row, leaves it out, or finds it to be the first of the next page.
+    fn examine(&mut self, entity_key: &[u8], value: &[u8]) -> Result<Found, MalformedEntity> {
+        let is_full = self.returned == self.returned_max;
+        if is_full && self.residual.is_none() {
+            return Ok(Found::NextPage);
+        }
         self.examined += 1;
+        self.peeked += usize::from(is_full);
         let entity = EntityRef::parse(value)?;
         if let Some(residual) = &self.residual
             && !residual.matches(entity_key, entity, &mut self.scratch)?
         {
-            return Ok(());
+            return Ok(Found::ThisPage);
+        }
+        if is_full {
+            return Ok(Found::NextPage);
         }
         let (partition_key, row_key) =
             read_entity_key(entity_key).ok_or(MalformedEntity { at: 0 })?;
         let first = self.returned == 0;
         self.format.push_item(&mut self.body, first, &partition_key, &row_key, entity)?;
         self.returned += 1;
-        Ok(())
+        Ok(Found::ThisPage)
     }
+}
+
+/// Which page a row belongs to, be it in it or left out of it.
+enum Found {
+    ThisPage,
+    NextPage,
 }
 
 impl Visitor for Page {
     fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
         let entity_key = entity_key_of(key);
-        if self.is_full() {
-            self.next = Some(entity_key.to_vec());
-            return ControlFlow::Break(());
+        let found = if self.is_over() { Ok(Found::NextPage) } else { self.examine(entity_key, value) };
+        match found {
+            Ok(Found::ThisPage) => return ControlFlow::Continue(()),
+            Ok(Found::NextPage) => self.next = Some(entity_key.to_vec()),
+            Err(malformed) => self.malformed = Some(malformed),
         }
-        match self.examine(entity_key, value) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(malformed) => {
-                self.malformed = Some(malformed);
-                ControlFlow::Break(())
-            }
-        }
+        ControlFlow::Break(())
     }
 }
 
