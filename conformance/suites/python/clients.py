@@ -5,6 +5,7 @@ cases on concurrency real concurrency.
 """
 
 import asyncio
+import json
 
 import azure.data.tables
 import azure.data.tables.aio
@@ -148,5 +149,5 @@ def code_of(error):
     if code is None and getattr(error, "error", None) is not None:
         code = error.error.code
     if code is None:
-        code = error.response.headers.get("x-ms-error-code")
+        code = json.loads(error.response.text())["odata.error"]["code"]
     return getattr(code, "value", code)

@@ -2,7 +2,7 @@
 
 from azure.core import MatchConditions
 from azure.core.exceptions import ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
-from azure.data.tables import TableEntity, TablePayloadFormat, UpdateMode
+from azure.data.tables import TableEntity, UpdateMode
 
 from clients import collect, entity, raises
 from suite import equal
@@ -135,7 +135,7 @@ async def a_delete_with_an_old_etag_fails_and_with_the_current_one_succeeds(kit)
 
 async def an_etag_made_from_the_timestamp_alone_is_accepted(kit):
     table = await kit.new_table(entity(V=1))
-    bare = {"Accept": TablePayloadFormat.JSON_NO_METADATA}
+    bare = {"Accept": "application/json;odata=nometadata"}
     found = await table.get_entity("p", "r", headers=bare)
     found["V"] = 2
     await table.update_entity(found, match_condition=MatchConditions.IfNotModified)
@@ -177,7 +177,7 @@ async def select_of_a_missing_property_is_none(kit):
 
 async def full_metadata_names_type_id_and_link(kit):
     table = await kit.new_table(entity(A=1))
-    full = {"Accept": TablePayloadFormat.JSON_FULL_METADATA}
+    full = {"Accept": "application/json;odata=fullmetadata"}
     metadata = (await table.get_entity("p", "r", headers=full)).metadata
     equal(metadata["type"], f"{table.account_name}.{table.table_name}")
     equal(metadata["editLink"], f"{table.table_name}(PartitionKey='p',RowKey='r')")

@@ -1,6 +1,6 @@
 """Starts a Python suite in a virtual environment made from the lock file beside it.
 
-    python3 ../../venv.py SCRIPT
+    python3 ../../in_venv.py SCRIPT
 
 The environment lives in `TAVOLA_CACHE` under the hash of the lock file, so that a changed lock makes a new one. When it
 cannot be made, the client is not at hand: the reason is printed and the exit code is 77.
