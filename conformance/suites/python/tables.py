@@ -139,10 +139,12 @@ async def an_answer_carries_the_identifiers_of_request_and_version(kit):
     table = await kit.new_table()
     seen = {}
     await table.upsert_entity(
-        entity(), client_request_id="conformance", raw_response_hook=lambda answer: seen.update(answer.http_response.headers)
+        entity(), request_id="conformance",
+        raw_response_hook=lambda answer: seen.update(answer.http_response.headers),
     )
     seen = {name.lower(): value for name, value in seen.items()}
     equal(seen["x-ms-version"], table.api_version)
+    equal(seen["x-ms-client-request-id"], "conformance")
     assert len(seen["x-ms-request-id"]) == 36, seen
     assert "etag" in seen and "date" in seen, seen
 
