@@ -48,7 +48,7 @@ def run_cases(cases):
             function()
         except Exception as raised:
             error = raised
-        report(f"{function.__module__}.{function.__name__}", error)
+        report(function.__name__, error)
         print(f"       {time.monotonic() - started:.2f} s", flush=True)
 
 
