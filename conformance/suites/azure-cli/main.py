@@ -21,8 +21,9 @@ os.environ["AZURE_CORE_NO_COLOR"] = "true"
 
 from azure.cli.core import get_default_cli
 
-# What the CLI says, in these words alone, for the error code AuthorizationPermissionMismatch.
+# What the CLI says, in these words alone, for AuthorizationPermissionMismatch and for AuthenticationFailed.
 NOT_PERMITTED = "You do not have the required permissions"
+NOT_AUTHENTICATED = "Authentication failure."
 BY_CONNECTION_STRING = ("--connection-string", suite.CONNECTION_STRING)
 
 
@@ -295,7 +296,7 @@ def a_generated_signature_allows_what_it_names():
         az(*change, credentials=writer)
         refused(NOT_PERMITTED, "entity", "query", "-t", name, credentials=writer)
         expired = _with(_signature(name, "--permissions", "r", "--expiry", "2021-01-01T00:00Z"))
-        refused("AuthenticationFailed", "entity", "query", "-t", name, credentials=expired)
+        refused(NOT_AUTHENTICATED, "entity", "query", "-t", name, credentials=expired)
 
 
 def a_generated_signature_is_held_to_its_range():
@@ -316,7 +317,7 @@ def a_generated_signature_of_a_policy_is_revoked_with_it():
         reader = _with(_signature(name, "--policy-name", "id"))
         equal(show(name, credentials=reader)["V"], 1)
         az("table", "policy", "delete", "-t", name, "-n", "id")
-        refused("AuthenticationFailed", "entity", "query", "-t", name, credentials=reader)
+        refused(NOT_AUTHENTICATED, "entity", "query", "-t", name, credentials=reader)
 
 
 def a_connection_string_with_a_signature():
