@@ -49,7 +49,7 @@ async def of_many_inserts_of_one_key_one_succeeds(kit):
     equal((await table.get_entity("p", "r"))["Winner"], winners[0])
 
 
-async def of_many_deletes_under_one_etag_one_succeeds(kit):
+async def deletes_under_an_old_etag_are_all_refused(kit):
     table = await kit.new_table(entity())
     found = await table.get_entity("p", "r")
     await table.upsert_entity(entity(V=1))
