@@ -314,11 +314,15 @@ fn check_version(element: &Element) -> Result<()> {
     }
 }
 
+/// Reads a truth value in any case: the Python SDK of the old generation writes `True` and `False`.
 fn parse_bool(element: &Element) -> Result<bool> {
-    match element.leaf_text()?.trim() {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err(invalid(format!("element is neither true nor false: name={}", element.name))),
+    let text = element.leaf_text()?.trim();
+    if text.eq_ignore_ascii_case("true") {
+        Ok(true)
+    } else if text.eq_ignore_ascii_case("false") {
+        Ok(false)
+    } else {
+        Err(invalid(format!("element is neither true nor false: name={}", element.name)))
     }
 }
 
@@ -429,6 +433,15 @@ mod tests {
         assert_invalid(logging("<Days>1</Days>"), "enabled missing");
         let update = logging("<Enabled>false</Enabled><Days>3</Days>").unwrap();
         assert_eq!(update.logging.unwrap().retention.days, None);
+    }
+
+    #[test]
+    fn truth_values_are_read_in_any_case() {
+        // As azure-cosmosdb-table 1.0.6 writes them.
+        let update = parse(
+            "<MinuteMetrics><Version>1.0</Version><Enabled>True</Enabled><IncludeAPIs>False</IncludeAPIs><RetentionPolicy><Enabled>False</Enabled></RetentionPolicy></MinuteMetrics>",
+        );
+        assert!(update.is_ok());
     }
 
     #[test]
