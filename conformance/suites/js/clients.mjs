@@ -83,9 +83,9 @@ export function resolvedLocally() {
   return { ...overHttp, additionalPolicies: [{ policy, position: "perRetry" }] };
 }
 
-/** The service's URL with the account in the host name. */
-export function hostStyleEndpoint() {
-  return `http://${account}.table.localhost:${new URL(endpoint).port}`;
+/** The service's URL with the account in the host name, in a domain that only `resolvedLocally` knows. */
+export function hostStyleEndpoint(domain = "table.example") {
+  return `http://${account}.${domain}:${new URL(endpoint).port}`;
 }
 
 const PERMISSIONS = { r: "query", w: "write", d: "delete", l: "list", a: "add", u: "update" };

@@ -55,17 +55,16 @@ final class TypeCases {
         thereAndBack("double maximum", Double.MAX_VALUE);
         thereAndBack("double smallest", Double.MIN_VALUE);
         thereAndBack("date minimum", OffsetDateTime.parse("1601-01-01T00:00:00Z"));
-        thereAndBack("date maximum, to the microsecond", OffsetDateTime.parse("9999-12-31T23:59:59.999999Z"));
-        thereAndBack("date to the microsecond", OffsetDateTime.parse("2021-03-04T05:06:07.123456Z"));
+        // The SDK writes a date of ticks with nine digits, two more than the service keeps.
+        thereAndBack("date minimum and a tick", OffsetDateTime.parse("1601-01-01T00:00:00.0000001Z"));
+        thereAndBack("date maximum", OffsetDateTime.parse("9999-12-31T23:59:59.9999999Z"));
+        thereAndBack("date with ticks", OffsetDateTime.parse("2021-03-04T05:06:07.1234567Z"));
         thereAndBack("date before 1970", OffsetDateTime.parse("1903-12-17T10:35:00Z"));
         thereAndBack("guid", UUID.fromString("c9da6455-213d-42c9-9a79-3e9149a57833"));
         thereAndBack("binary", new byte[] {0, 1, 127, -128, -2, -1});
         thereAndBack("empty binary", new byte[0]);
         thereAndBack("binary of 64 KiB", new byte[64 * 1024]);
 
-        // The SDK writes an OffsetDateTime with three, six or nine digits, so a tick can be sent as text only.
-        annotated("date minimum and a tick", "Edm.DateTime", "1601-01-01T00:00:00.0000001Z", OffsetDateTime.parse("1601-01-01T00:00:00.0000001Z"));
-        annotated("date maximum with ticks", "Edm.DateTime", "9999-12-31T23:59:59.9999999Z", OffsetDateTime.parse("9999-12-31T23:59:59.9999999Z"));
         annotated("date with an offset comes back in UTC", "Edm.DateTime", "2020-01-01T02:00:00+02:00", OffsetDateTime.parse("2020-01-01T00:00:00Z"));
         annotated("double NaN", "Edm.Double", "NaN", Double.NaN);
         annotated("double Infinity", "Edm.Double", "Infinity", Double.POSITIVE_INFINITY);
