@@ -1,4 +1,4 @@
-module tavola.dev/conformance
+module conformance
 
 go 1.23.0
 
