@@ -1,0 +1,3 @@
+package dapr
+
+import _ "github.com/dapr/components-contrib/state/azure/tablestorage"
