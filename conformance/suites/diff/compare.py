@@ -111,7 +111,7 @@ def normal_json(value, side, name=""):
 
 def normal_xml(element):
     children = sorted((normal_xml(child) for child in element), key=lambda child: (child["tag"], json.dumps(child)))
-    return {"tag": re.sub(r"\{.*\}", "", element.tag), "text": (element.text or "").strip(), "children": children}
+    return {"tag": re.sub(r"\{.*\}", "", element.tag), "text": re.sub(r"^\w{3}, \d\d .* GMT$", "a date", (element.text or "").strip()), "children": children}
 
 
 def join_pages(pages):

@@ -186,6 +186,9 @@ def main():
     started = time.monotonic()
     try:
         rng = random.Random(seed)
+        begin = Scenario(rng).properties_("none")  # New accounts differ; from here on both have the same rules.
+        run.send_both(begin)
+        begin.effect()
         while sum(run.counts.values()) < count:
             run.scenario(random.Random(rng.randrange(1 << 62)))
         listed = sum(run.listed.values())

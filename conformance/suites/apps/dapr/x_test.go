@@ -1,3 +1,0 @@
-package dapr
-
-import _ "github.com/dapr/components-contrib/state/azure/tablestorage"
