@@ -35,7 +35,7 @@ await test("unstorage: a value is replaced and removed", async () => {
   await storage.setItem("text", "other");
   assert.equal(await storage.getItem("text"), "other");
   await storage.removeItem("text");
-  await storage.removeItem("text");
+  await assert.rejects(storage.removeItem("text"), (error) => error.statusCode === 404 && error.details.odataError.code === "ResourceNotFound");
   assert.equal(await storage.hasItem("text"), false);
 });
 await test("unstorage: meta has the time and the ETag of the row", async () => {

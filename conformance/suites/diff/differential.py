@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 
+import model
 from client import Request, Side
 from compare import Known, differences
 from generate import JSON, Scenario
@@ -64,6 +65,9 @@ class Run:
                 mistake = f"unreadable answer ({error!r})"
             if mistake:
                 out.append(("reference", mistake))
+        mistake = model.check_error(ours)
+        if mistake:
+            out.append(("reference", mistake))
         for difference in differences(request, self.sides, answers):
             entry = self.known.find(difference)
             if entry is None:

@@ -5,6 +5,7 @@ answer is checked against this model whether or not Azurite agrees.
 """
 
 import datetime
+import fnmatch
 import json
 import re
 import urllib.parse
@@ -120,6 +121,47 @@ def matches(tree, keys, row):
 
 def sort_key(keys):
     return tuple(key.encode("utf-16-be", "surrogatepass") for key in keys)
+
+
+#: What an error says, by its code: clients match on these texts (sections 5, 9.4, 10 and 11.2).
+MESSAGES = {
+    "TableAlreadyExists": "The table specified already exists.", "TableNotFound": "The table specified does not exist.",
+    "ResourceNotFound": "The specified resource does not exist.", "EntityAlreadyExists": "The specified entity already exists.",
+    "UpdateConditionNotSatisfied": "The update condition specified in the request was not satisfied.",
+    "PropertiesNeedValue": "The values are not specified for all properties in the entity.",
+    "PropertyNameInvalid": "The property name is invalid.", "PropertyNameTooLong": "The property name exceeds the maximum allowed length (255).",
+    "PropertyValueTooLarge": "The property value exceeds the maximum allowed size (64KB)*", "EntityTooLarge": "The entity is larger than *",
+    "TooManyProperties": "The entity contains more properties than allowed. Each entity can include up to 252 properties to store data. Each entity also has 3 system properties.",
+    "DuplicatePropertiesSpecified": "A property is specified more than one time.",
+    "InvalidResourceName": "The specifed resource name contains invalid characters.",
+    "OutOfRangeInput": ["The specified resource name length is not within the permissible limits.", "The '*' parameter of value '*' is out of range.", "One of the request inputs is out of range."],
+    "InvalidInput": ["One of the request inputs is not valid.", "An error occurred while processing this request.", "Syntax error at position * in '*'.", "Bad Request - Error in query syntax.",
+                     "The number of keys specified in the URI does not match number of key properties for the resource '*'.", "The etag value '*' specified in one of the request headers is not valid. *",
+                     "Unrecognized 'Edm.*' literal *", "The operator '*' is not supported for the 'null' literal; only equality checks are supported.", "*If-Match*"],
+    "InvalidXmlDocument": "XML specified is not syntactically valid.", "NotImplemented": "The requested operation is not implemented on the specified resource.",
+    "AuthenticationFailed": "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.",
+    "AuthorizationFailure": "This request is not authorized to perform this operation.",
+    "AuthorizationPermissionMismatch": "This request is not authorized to perform this operation using this permission.",
+    "CorsPreflightFailure": "CORS not enabled or no matching rule found for this request.",
+}
+
+
+def check_error(answer):
+    """Whether an error of ours has the form and the text of its code."""
+    text = answer.body.decode("utf-8", "replace")
+    if answer.status < 400 or not text:
+        return ""
+    given = re.search(r"RequestId:(\S+?)(?:\\n|\n|\r)", text)
+    if not given or given.group(1) != answer.header("x-ms-request-id"):
+        return f"RequestId in the body is not x-ms-request-id {answer.header('x-ms-request-id')!r}: {text[-200:]!r}"
+    if not re.search(r"Time:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z", text):
+        return f"no Time with seven digits: {text[-200:]!r}"
+    wanted = MESSAGES.get(answer.code(), "*")
+    wanted = [wanted] if isinstance(wanted, str) else wanted
+    plain = lambda pattern: re.sub(r"[\[?]", lambda m: f"[{m.group(0)}]", pattern)
+    if not any(fnmatch.fnmatchcase(answer.message(), plain(pattern)) for pattern in wanted):
+        return f"the message of {answer.code()} is {answer.message()!r}"
+    return ""
 
 
 def parse_json(answer):
