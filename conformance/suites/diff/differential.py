@@ -202,6 +202,7 @@ def main():
         report(run, known)
     finally:
         ours.send(Request("properties", "restore", "PUT", "/", "restype=service&comp=properties", headers=[("Content-Type", "application/xml")], body=kept.body))
+        result("the service properties are as they were before", ours.send(properties).body == kept.body, "")
         azurite.send_signal(signal.SIGTERM)
         azurite.wait(10)
     full = (seed, count) == (DEFAULT_SEED, DEFAULT_COUNT)
