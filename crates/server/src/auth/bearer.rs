@@ -177,7 +177,8 @@ pub async fn authenticate(
 ) -> Result<Identity> {
     let verified = verify(services, head, token).await;
     verified.map(Identity::Bearer).map_err(|error| {
-        let knows_challenges = head.version.is_some_and(|version| version >= ServiceVersion::FIRST_WITH_CHALLENGE);
+        let knows_challenges =
+            head.version.is_some_and(|version| version >= ServiceVersion::FIRST_WITH_CHALLENGE);
         if knows_challenges { error } else { ErrorCode::AuthenticationFailed.into() }
     })
 }

@@ -241,7 +241,8 @@ enum Found {
 impl Visitor for Page {
     fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
         let entity_key = entity_key_of(key);
-        let found = if self.is_over() { Ok(Found::NextPage) } else { self.examine(entity_key, value) };
+        let found =
+            if self.is_over() { Ok(Found::NextPage) } else { self.examine(entity_key, value) };
         match found {
             Ok(Found::ThisPage) => return ControlFlow::Continue(()),
             Ok(Found::NextPage) => self.next = Some(entity_key.to_vec()),
