@@ -14,13 +14,13 @@ use tavola_wire::uri::ResourcePath;
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
 
+use crate::auth::accounts::Account;
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::head::{RequestHead, error_format};
+use crate::head::{Peer, RequestHead, error_format};
 use crate::ids::Id;
 use crate::respond::{self, ErrorFormat, Reply};
 use crate::route::{self, Operation, OperationName};
-use crate::server::Peer;
 use crate::services::Services;
 use crate::{auth, body, cors, table};
 
@@ -30,106 +30,144 @@ pub async fn answer(
     peer: Peer,
     request: Request<Incoming>,
 ) -> Response<Full<Bytes>> {
-    let id = services.ids.next();
-    let started = Instant::now();
     let (parts, mut body) = request.into_parts();
+    let id = services.ids.next();
+    let arrival = Arrival { services: &services, id, started: Instant::now(), peer, parts: &parts };
     let mut name = OperationName::Unrecognized;
-    let dispatched = dispatch(&services, id, started, peer, &parts, &mut body, &mut name);
-    let outcome = AssertUnwindSafe(dispatched).catch_unwind().await;
-    let mut reply = match outcome {
+    let dispatched = arrival.dispatch(&mut body, &mut name);
+    let mut reply = match AssertUnwindSafe(dispatched).catch_unwind().await {
         Ok(reply) => reply,
         Err(_) => {
             services.metrics.panics.inc();
             tracing::error!(request_id = %id, operation = name.as_str(), "a request panicked");
-            let error = StorageError::new(ErrorCode::InternalError);
-            respond::error(&error, early_format(&parts), &id, services.clock.now())
+            arrival.failure(&ErrorCode::InternalError.into(), arrival.early_format())
         }
     };
     if !body.is_end_stream() {
         Box::pin(body::discard(&mut body, &services.settings.limits)).await;
     }
     respond::set_common(&mut reply, &id, &parts.headers);
-    finish(&services, name, &id, started, &parts, reply)
+    arrival.finish(name, reply)
 }
 
-/// Address, account, then the operation; every error becomes a reply in the format that the client reads.
-async fn dispatch(
-    services: &Services,
+/// A request that has come in.
+struct Arrival<'a> {
+    services: &'a Services,
     id: Id,
     started: Instant,
     peer: Peer,
-    parts: &Parts,
-    body: &mut Incoming,
-    name: &mut OperationName,
-) -> Reply {
-    let rules = services.settings.address_rules;
-    let head = match RequestHead::parse(parts, peer, rules) {
-        Ok(head) => head,
-        Err(error) => return failure(services, &error, early_format(parts), &id),
-    };
-    let account = match services.accounts.find(head.address.account) {
-        Ok(account) => account,
-        Err(error) => return failure(services, &error, head.error_format(), &id),
-    };
-    let outcome = match head.verb() {
-        Ok(Verb::Options) => {
-            *name = OperationName::Preflight;
-            cors::preflight(account, &head)
-        }
-        Ok(verb) => serve(services, id, started, &head, account, verb, body, name).await,
-        Err(error) => Err(error),
-    };
-    let mut reply = match outcome {
-        Ok(reply) => reply,
-        Err(error) => {
-            let mut reply = failure(services, &error, head.error_format(), &id);
-            if matches!(name, OperationName::InsertEntity | OperationName::CreateTable) {
-                respond::set_preference_applied(&mut reply, head.preference());
-            }
-            if error.status() == 401 {
-                auth::bearer::challenge(services, &mut reply);
-            }
-            reply
-        }
-    };
-    if let Some(version) = &head.version {
-        reply.headers_mut().insert(respond::VERSION, respond::text(version.as_str()));
-    }
-    respond::set_common(&mut reply, &id, &parts.headers);
-    // ORDER: last, because a rule may expose the headers that every reply has.
-    if *name != OperationName::Preflight {
-        cors::add_headers(account, &head, &mut reply);
-    }
-    reply
+    parts: &'a Parts,
 }
 
-/// Authenticate, route, authorize, read the body, run.
-#[allow(clippy::too_many_arguments)]
-async fn serve(
-    services: &Services,
-    id: Id,
-    started: Instant,
-    head: &RequestHead<'_>,
-    account: &auth::accounts::Account,
-    verb: Verb,
-    body: &mut Incoming,
-    name: &mut OperationName,
-) -> Result<Reply> {
-    let identity = auth::authenticate(services, account, head).await?;
-    let resource = ResourcePath::parse(head.address.resource_path, &account.name)?;
-    let operation = route::operation(verb, resource, &head.query)?;
-    *name = operation.name();
-    if head.address.secondary && !operation.reads_only() {
-        return Err(ErrorCode::InsufficientAccountPermissions.into());
+impl Arrival<'_> {
+    /// Address, account, then the operation; every error becomes a reply in the format that the client reads.
+    async fn dispatch(&self, body: &mut Incoming, name: &mut OperationName) -> Reply {
+        let rules = self.services.settings.address_rules;
+        let head = match RequestHead::parse(self.parts, self.peer, rules) {
+            Ok(head) => head,
+            Err(error) => return self.failure(&error, self.early_format()),
+        };
+        let account = match self.services.accounts.find(head.address.account) {
+            Ok(account) => account,
+            Err(error) => return self.failure(&error, head.error_format()),
+        };
+        let outcome = match head.verb() {
+            Ok(Verb::Options) => {
+                *name = OperationName::Preflight;
+                cors::preflight(account, &head)
+            }
+            Ok(verb) => self.serve(&head, account, verb, body, name).await,
+            Err(error) => Err(error),
+        };
+        let mut reply = match outcome {
+            Ok(reply) => reply,
+            Err(error) => self.refusal(&error, &head, *name),
+        };
+        if let Some(version) = &head.version {
+            reply.headers_mut().insert(respond::VERSION, respond::text(version.as_str()));
+        }
+        respond::set_common(&mut reply, &self.id, &self.parts.headers);
+        // ORDER: last, because a rule may expose the headers that every reply has.
+        if *name != OperationName::Preflight {
+            cors::add_headers(account, &head, &mut reply);
+        }
+        reply
     }
-    if !services.settings.loose {
-        head.query.refuse_unserved_options()?;
+
+    /// Authenticate, route, read the body, run; each operation asks for the permissions that it needs.
+    async fn serve(
+        &self,
+        head: &RequestHead<'_>,
+        account: &Account,
+        verb: Verb,
+        body: &mut Incoming,
+        name: &mut OperationName,
+    ) -> Result<Reply> {
+        let services = self.services;
+        let identity = auth::authenticate(services, account, head).await?;
+        let resource = ResourcePath::parse(head.address.resource_path, &account.name)?;
+        let operation = route::operation(verb, resource, &head.query)?;
+        *name = operation.name();
+        if head.address.secondary && !operation.reads_only() {
+            return Err(ErrorCode::InsufficientAccountPermissions.into());
+        }
+        if !services.settings.loose {
+            head.query.refuse_unserved_options()?;
+        }
+        let body = body::read(body, &services.settings.limits).await?;
+        services.metrics.request_bytes.inc_by(body.len() as u64);
+        let (id, started, now) = (self.id, self.started, services.clock.stamp());
+        let context = RequestContext { id, services, head, account, identity, now, started };
+        run(&context, operation, body).await
     }
-    let body = body::read(body, &services.settings.limits).await?;
-    services.metrics.request_bytes.inc_by(body.len() as u64);
-    let now = services.clock.stamp();
-    let context = RequestContext { id, services, head, account, identity, now, started };
-    run(&context, operation, body).await
+
+    /// The reply to an operation that failed.
+    fn refusal(&self, error: &StorageError, head: &RequestHead<'_>, name: OperationName) -> Reply {
+        let mut reply = self.failure(error, head.error_format());
+        if matches!(name, OperationName::InsertEntity | OperationName::CreateTable) {
+            respond::set_preference_applied(&mut reply, head.preference());
+        }
+        if error.status() == 401 {
+            auth::bearer::challenge(self.services, &mut reply);
+        }
+        reply
+    }
+
+    fn failure(&self, error: &StorageError, format: ErrorFormat) -> Reply {
+        let request_id = &self.id;
+        if error.status() >= 500 && error.code() != ErrorCode::NotImplemented {
+            let source = std::error::Error::source(error).map(ToString::to_string);
+            tracing::error!(%request_id, code = error.code().as_str(), source, "request failed");
+        } else {
+            tracing::debug!(%request_id, %error, "request refused");
+        }
+        respond::error(error, format, request_id, self.services.clock.now())
+    }
+
+    /// The format of an error when the query could not even be read.
+    fn early_format(&self) -> ErrorFormat {
+        let accept = self.parts.headers.get("accept").and_then(|value| value.to_str().ok());
+        error_format(None, accept)
+    }
+
+    /// Counts and logs the request, and lets the reply go.
+    fn finish(&self, name: OperationName, reply: Reply) -> Response<Full<Bytes>> {
+        let elapsed = self.started.elapsed();
+        let status = reply.status().as_u16();
+        self.services.metrics.answered(name, status, elapsed);
+        self.services.metrics.response_bytes.inc_by(reply.body().len() as u64);
+        // The query stays out of the log: it may hold a signature.
+        tracing::debug!(
+            request_id = %self.id,
+            operation = name.as_str(),
+            method = self.parts.method.as_str(),
+            path = self.parts.uri.path(),
+            status,
+            elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+            "request"
+        );
+        reply.map(Full::new)
+    }
 }
 
 /// The operations that do most per request are boxed: the others would carry their size through every move.
@@ -160,47 +198,6 @@ async fn run(context: &RequestContext<'_>, operation: Operation<'_>, body: Bytes
         Operation::SetServiceProperties => table::service_properties::set(context, &body).await,
         Operation::GetServiceStats => table::service_stats::run(context),
     }
-}
-
-fn failure(services: &Services, error: &StorageError, format: ErrorFormat, id: &Id) -> Reply {
-    if error.status() >= 500 && error.code() != ErrorCode::NotImplemented {
-        let source = std::error::Error::source(error).map(ToString::to_string);
-        tracing::error!(request_id = %id, code = error.code().as_str(), source, "request failed");
-    } else {
-        tracing::debug!(request_id = %id, %error, "request refused");
-    }
-    respond::error(error, format, id, services.clock.now())
-}
-
-/// The format of an error when the query could not even be read.
-fn early_format(parts: &Parts) -> ErrorFormat {
-    error_format(None, parts.headers.get("accept").and_then(|value| value.to_str().ok()))
-}
-
-/// Counts and logs the request, and lets the reply go.
-fn finish(
-    services: &Services,
-    name: OperationName,
-    id: &Id,
-    started: Instant,
-    parts: &Parts,
-    reply: Reply,
-) -> Response<Full<Bytes>> {
-    let elapsed = started.elapsed();
-    let status = reply.status().as_u16();
-    services.metrics.answered(name, status, elapsed);
-    services.metrics.response_bytes.inc_by(reply.body().len() as u64);
-    // The query stays out of the log: it may hold a signature.
-    tracing::debug!(
-        request_id = %id,
-        operation = name.as_str(),
-        method = parts.method.as_str(),
-        path = parts.uri.path(),
-        status,
-        elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
-        "request"
-    );
-    reply.map(Full::new)
 }
 
 #[cfg(test)]

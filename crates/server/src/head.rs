@@ -1,5 +1,7 @@
 //! The head of a request: what is known before its body is read.
 
+use std::net::SocketAddr;
+
 use http::request::Parts;
 use tavola_wire::ErrorCode;
 use tavola_wire::negotiate::{MetadataLevel, Preference, ServiceVersion, is_media_type};
@@ -8,7 +10,14 @@ use tavola_wire::verb::Verb;
 
 use crate::error::Result;
 use crate::respond::ErrorFormat;
-use crate::server::Peer;
+
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    pub address: SocketAddr,
+    /// Whether the connection is encrypted.
+    pub tls: bool,
+}
 
 /// A request without its body: addressed, decoded, not yet trusted.
 #[derive(Debug)]

@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::Limits;
+use crate::head::Peer;
 use crate::services::Services;
 use crate::sniff::{Protocol, sniff};
 use crate::{admin, handle};
@@ -31,14 +32,6 @@ const STREAMS_MAX: u32 = 256;
 /// Sent to a connection beyond the limit, before it is closed.
 const REFUSAL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n";
-
-/// Where a connection comes from.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    pub address: SocketAddr,
-    /// Whether the connection is encrypted.
-    pub tls: bool,
-}
 
 /// What a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
