@@ -26,6 +26,7 @@ macro_rules! conformance_tests {
             empty_and_large_values_and_keys_survive,
             a_snapshot_stays_as_it_was,
             a_scan_sees_whole_transactions,
+            point_reads_see_whole_transactions,
             an_abort_writes_nothing,
             a_transition_reads_what_was_answered_before,
             the_last_write_of_a_key_wins,
@@ -139,6 +140,34 @@ pub async fn a_scan_sees_whole_transactions<E: Engine>(engine: Arc<E>) {
         let first = snapshot.get(b"000").await.unwrap();
         tokio::task::yield_now().await;
         assert_eq!(snapshot.get(b"049").await.unwrap(), first);
+    }
+    writer.await.unwrap();
+}
+
+/// Whoever has read one row of a transaction finds all the others: reading the next one must not go back.
+pub async fn point_reads_see_whole_transactions<E: Engine>(engine: Arc<E>) {
+    const ROWS: usize = 200;
+    const ROUNDS: u64 = 60;
+    let key = |row: usize| format!("{row:04}");
+    let writer = tokio::spawn({
+        let engine = Arc::clone(&engine);
+        async move {
+            for round in 1..=ROUNDS {
+                let value = Bytes::copy_from_slice(&round.to_be_bytes());
+                let put = |row| Write::Put(key(row).into(), value.clone());
+                commit(&*engine, (0..ROWS).map(put).collect()).await;
+            }
+        }
+    });
+    let mut row = 0;
+    let mut newest = 0;
+    while newest < ROUNDS {
+        row = (row + 7) % ROWS;
+        let value = engine.get(key(row).as_bytes()).await.unwrap();
+        let round = value.map_or(0, |value| u64::from_be_bytes(value[..].try_into().unwrap()));
+        assert!(round >= newest, "read round {round} of row {row} after round {newest} of another");
+        newest = round;
+        tokio::task::yield_now().await;
     }
     writer.await.unwrap();
 }

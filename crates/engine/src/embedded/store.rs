@@ -48,7 +48,7 @@ const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The rows on disk.
 pub(super) struct Store {
     // ORDER: fields drop in this order: snapshots and trees before the lock that guards the folder.
-    latest: RwLock<Snapshot>,
+    latest: RwLock<Arc<Snapshot>>,
     keyspace: Keyspace,
     database: Database,
     path: PathBuf,
@@ -62,7 +62,7 @@ pub(super) struct Store {
 /// A stable state of a [`Store`].
 #[derive(Clone)]
 pub(super) struct StoreSnapshot {
-    snapshot: Snapshot,
+    snapshot: Arc<Snapshot>,
     store: Arc<Store>,
 }
 
@@ -84,7 +84,7 @@ impl Store {
             .map_err(failed)?;
         let keyspace = database.keyspace(KEYSPACE, || keyspace_options(options)).map_err(failed)?;
         Ok(Self {
-            latest: RwLock::new(database.snapshot()),
+            latest: RwLock::new(Arc::new(database.snapshot())),
             keyspace,
             database,
             path: path.into(),
@@ -105,8 +105,11 @@ impl Store {
         self.keyspace.disk_space() + self.database.journal_disk_space().unwrap_or(0)
     }
 
+    /// The value after the last commit. Not the keyspace's own `get`: that one sees a batch while it is being
+    /// applied, and so half of a transaction.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        Ok(self.keyspace.get(key).map_err(read_error)?.map(Bytes::from))
+        let snapshot = Arc::clone(&self.latest.read().unwrap_or_else(PoisonError::into_inner));
+        Ok(snapshot.get(&self.keyspace, key).map_err(read_error)?.map(Bytes::from))
     }
 
     /// The state after the last commit.
@@ -153,8 +156,9 @@ pub(super) struct StoreSink {
 }
 
 impl Sink for StoreSink {
+    /// Only the committer writes, so to it the newest version is the committed one.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.store.get(key)
+        Ok(self.store.keyspace.get(key).map_err(read_error)?.map(Bytes::from))
     }
 
     fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError> {
@@ -197,7 +201,7 @@ impl Store {
 
     /// Takes the snapshot that readers get from now on.
     fn publish(&self) {
-        let fresh = self.database.snapshot();
+        let fresh = Arc::new(self.database.snapshot());
         let mut latest = self.latest.write().unwrap_or_else(PoisonError::into_inner);
         let stale = std::mem::replace(&mut *latest, fresh);
         drop(latest);
@@ -217,7 +221,7 @@ impl Store {
     fn forget_old_versions(&self) {
         let tracker = &self.database.supervisor.snapshot_tracker;
         let latest = self.latest.read().unwrap_or_else(PoisonError::into_inner);
-        // Nobody but the committer opens snapshots, all others are clones. So if there is one, it is `latest`,
+        // Nobody but the committer opens snapshots, and readers share them. So if there is one, it is `latest`,
         // and whatever is older than that will never be read again.
         if tracker.open_snapshots() > 1 {
             return;
