@@ -12,8 +12,10 @@ use tavola_wire::names::TableName;
 use tavola_wire::xml::acl::{self, SignedIdentifier};
 use tavola_wire::{ErrorCode, Ticks};
 
+use crate::background::sweeper::SweepSignal;
 use crate::error::{Result, corrupt, engine_error};
 use crate::layout::{self, AccountId, EntityKeys, TableId, TableRecord};
+use crate::uninterrupted::uninterrupted;
 
 /// A table as requests see it.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ impl Table {
 pub struct Catalogue {
     engine: AnyEngine,
     cache: RwLock<Cache>,
+    /// Told of every drop.
+    pub sweep: SweepSignal,
 }
 
 /// Tables by account and lower-case name.
@@ -52,7 +56,7 @@ struct Cache {
 
 impl Catalogue {
     pub fn new(engine: AnyEngine) -> Self {
-        Self { engine, cache: RwLock::default() }
+        Self { engine, cache: RwLock::default(), sweep: SweepSignal::default() }
     }
 
     /// The table of that name.
@@ -85,13 +89,25 @@ impl Catalogue {
     ///
     /// # Errors
     /// 409 `TableAlreadyExists`, also when the names differ by case alone.
-    pub async fn create(&self, account: AccountId, name: &TableName<'_>, now: Ticks) -> Result<()> {
-        let transition = CreateTable {
-            keys: [layout::sequence_key(), layout::table_key(account, &name.lower())],
-            name: name.as_str().to_owned(),
-            now,
-        };
-        self.engine.transact(transition).await.map_err(engine_error)?
+    pub async fn create(
+        self: &Arc<Self>,
+        account: AccountId,
+        name: &TableName<'_>,
+        now: Ticks,
+    ) -> Result<()> {
+        let (catalogue, name) = (Arc::clone(self), name.clone().into_owned());
+        uninterrupted(async move {
+            let transition = CreateTable {
+                keys: [layout::sequence_key(), layout::table_key(account, &name.lower())],
+                name: name.as_str().to_owned(),
+                now,
+            };
+            catalogue.engine.transact(transition).await.map_err(engine_error)??;
+            // Whoever dropped the table of this name before may not have come to forget it yet.
+            catalogue.forget(account, &name);
+            Ok(())
+        })
+        .await
     }
 
     /// Drops a table: its name is free at once, its rows are swept later.
@@ -99,6 +115,22 @@ impl Catalogue {
     /// # Errors
     /// 404 `ResourceNotFound`.
     pub async fn drop_table(
+        self: &Arc<Self>,
+        account: AccountId,
+        name: &TableName<'_>,
+        now: Ticks,
+    ) -> Result<()> {
+        let (catalogue, name) = (Arc::clone(self), name.clone().into_owned());
+        uninterrupted(async move {
+            let dropped = catalogue.drop_stored(account, &name, now).await;
+            catalogue.forget(account, &name);
+            catalogue.sweep.table_dropped();
+            dropped
+        })
+        .await
+    }
+
+    async fn drop_stored(
         &self,
         account: AccountId,
         name: &TableName<'_>,
@@ -113,13 +145,11 @@ impl Catalogue {
             let id = decode(&stored)?.id;
             let transition = DropTable { keys: [key, layout::dropped_key(id)], id, now };
             match self.engine.transact(transition).await.map_err(engine_error)? {
-                Dropped::Yes => break,
+                Dropped::Yes => return Ok(()),
                 Dropped::NotFound => return Err(ErrorCode::ResourceNotFound.into()),
                 Dropped::Replaced => {}
             }
         }
-        self.forget(account, name);
-        Ok(())
     }
 
     /// Replaces the access policies of a table.
@@ -127,16 +157,20 @@ impl Catalogue {
     /// # Errors
     /// 404 `TableNotFound`.
     pub async fn set_policies(
-        &self,
+        self: &Arc<Self>,
         account: AccountId,
         name: &TableName<'_>,
         policies: &[SignedIdentifier],
     ) -> Result<()> {
         let policies = if policies.is_empty() { Bytes::new() } else { acl::write(policies).into() };
-        let keys = [layout::table_key(account, &name.lower())];
-        let verdict = self.engine.transact(SetPolicies { keys, policies }).await;
-        self.forget(account, name);
-        verdict.map_err(engine_error)?
+        let (catalogue, name) = (Arc::clone(self), name.clone().into_owned());
+        uninterrupted(async move {
+            let keys = [layout::table_key(account, &name.lower())];
+            let verdict = catalogue.engine.transact(SetPolicies { keys, policies }).await;
+            catalogue.forget(account, &name);
+            verdict.map_err(engine_error)?
+        })
+        .await
     }
 
     fn forget(&self, account: AccountId, name: &TableName<'_>) {

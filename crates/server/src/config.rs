@@ -64,7 +64,8 @@ pub struct BearerConfig {
     /// Any of these must be the token's audience.
     pub audiences: Vec<String>,
     pub keys: KeySource,
-    /// Permission letters by role (`r`ead, `a`dd, `u`pdate, `d`elete, `l`ist, `c`reate and drop tables).
+    /// Permission letters by role, as in an account SAS: `r`ead, `a`dd, `u`pdate and `d`elete entities, `l`ist,
+    /// `c`reate and `d`elete tables; `r` and `w` also read and write the service properties.
     pub roles: BTreeMap<String, String>,
     /// Take tokens over plain HTTP, for a server behind a proxy that ends TLS.
     pub allow_http: bool,

@@ -1,5 +1,6 @@
 //! What an operation knows of the request it serves, passed explicitly.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use tavola_wire::Ticks;
@@ -11,12 +12,11 @@ use crate::ids::Id;
 use crate::services::Services;
 
 /// One request: who asks for what, and everything needed to answer.
-#[derive(Debug)]
 pub struct RequestContext<'a> {
     pub id: Id,
     pub services: &'a Services,
     pub head: &'a RequestHead<'a>,
-    pub account: &'a Account,
+    pub account: &'a Arc<Account>,
     pub identity: Identity,
     /// When the request came, and the timestamp of what it writes.
     pub now: Ticks,

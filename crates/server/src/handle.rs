@@ -98,7 +98,7 @@ impl Arrival<'_> {
     async fn serve(
         &self,
         head: &RequestHead<'_>,
-        account: &Account,
+        account: &Arc<Account>,
         verb: Verb,
         body: &mut Incoming,
         name: &mut OperationName,

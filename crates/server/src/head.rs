@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use http::request::Parts;
 use tavola_wire::ErrorCode;
+use tavola_wire::if_match::malformed;
 use tavola_wire::negotiate::{MetadataLevel, Preference, ServiceVersion, is_media_type};
 use tavola_wire::uri::{Address, AddressRules, QueryString};
 use tavola_wire::verb::Verb;
@@ -20,7 +21,6 @@ pub struct Peer {
 }
 
 /// A request without its body: addressed, decoded, not yet trusted.
-#[derive(Debug)]
 pub struct RequestHead<'a> {
     pub peer: Peer,
     /// As it stands on the request line, which is what signatures cover.
@@ -60,6 +60,20 @@ impl<'a> RequestHead<'a> {
     /// The value of a header; what is not text counts as absent.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         text(self.parts, name)
+    }
+
+    /// The value of a header that may come once; `None` if it is absent.
+    ///
+    /// # Errors
+    /// 400 `InvalidInput` when it comes twice or is not text: a condition that cannot be read is no permission
+    /// to write without one.
+    pub fn condition(&self, name: &str) -> Result<Option<&'a str>> {
+        let mut values = self.parts.headers.get_all(name).iter();
+        let Some(first) = values.next() else { return Ok(None) };
+        match (first.to_str(), values.next()) {
+            (Ok(text), None) => Ok(Some(text)),
+            _ => Err(malformed(&String::from_utf8_lossy(first.as_bytes()))),
+        }
     }
 
     pub fn verb(&self) -> Result<Verb> {

@@ -28,5 +28,6 @@ mod services;
 mod sniff;
 mod table;
 mod tls;
+mod uninterrupted;
 
 pub use run::{RunningServer, StartError, start};

@@ -65,6 +65,7 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
         .await
         .map_err(StartError::Accounts)?;
 
+    let started = services.clock.now();
     let server =
         Server::bind(services.clone(), config.listen, config.admin, acceptor, config.limits)
             .await
@@ -74,7 +75,7 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
         table_address: server.table_address(),
         admin_address: server.admin_address(),
         server: tokio::spawn(server.run(stopped)),
-        sweeper: tokio::spawn(sweeper::run(services.clone())),
+        sweeper: tokio::spawn(sweeper::run(services.clone(), started)),
         services,
         stop,
     })

@@ -176,9 +176,12 @@ impl Acceptor {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         // A connection that says nothing holds one of the allowed ones: not for ever.
-        let Some((protocol, stream)) = sniff(stream, self.limits.head_timeout).await else {
-            return;
+        let mut stop = self.stop.clone();
+        let sniffed = tokio::select! {
+            sniffed = sniff(stream, self.limits.head_timeout) => sniffed,
+            _ = stop.wait_for(|stop| *stop) => None,
         };
+        let Some((protocol, stream)) = sniffed else { return };
         let stream = TokioIo::new(stream);
         let services = self.services.clone();
         let site = self.site;

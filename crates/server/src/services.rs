@@ -9,7 +9,6 @@ use tavola_wire::uri::AddressRules;
 
 use crate::auth::accounts::Accounts;
 use crate::auth::bearer::BearerVerifier;
-use crate::background::sweeper::SweepSignal;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::config::{AccountConfig, Limits};
@@ -22,11 +21,10 @@ pub struct Services {
     pub engine: AnyEngine,
     pub accounts: Accounts,
     pub bearer: Option<BearerVerifier>,
-    pub catalogue: Catalogue,
+    pub catalogue: Arc<Catalogue>,
     pub clock: Clock,
     pub ids: IdSource,
     pub metrics: Metrics,
-    pub sweep: SweepSignal,
     pub settings: Settings,
     stopping: AtomicBool,
 }
@@ -52,14 +50,13 @@ impl Services {
         let mut metrics = Metrics::new();
         metrics.register(|registry| crate::engine_metrics::register(registry, &engine));
         Ok(Arc::new(Self {
-            catalogue: Catalogue::new(engine.clone()),
+            catalogue: Arc::new(Catalogue::new(engine.clone())),
             engine,
             accounts,
             bearer,
             clock: Clock::default(),
             ids: IdSource::new(),
             metrics,
-            sweep: SweepSignal::default(),
             settings,
             stopping: AtomicBool::new(false),
         }))

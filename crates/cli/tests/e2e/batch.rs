@@ -382,3 +382,21 @@ fn leftover_fields_in_part_urls_are_ignored() {
     let batch = Batch::new().operation(&client, "POST", &path, "", Some(&row(1)));
     batch.send(&client).expect_done(1);
 }
+
+/// 9.4: a failure means that nothing was done, also when it is the answer that cannot be given.
+#[test]
+fn an_answer_in_no_format_is_refused_before_anything_is_written() {
+    let client = shared_client();
+    let table = client.new_table();
+    let entity = |row: &str| json!({"PartitionKey": "p", "RowKey": row});
+    let path = format!("/{table}?$format=atom");
+    let batch = Batch::new().insert(&client, &table, &entity("1")).operation(
+        &client,
+        "POST",
+        &path,
+        "",
+        Some(&entity("2")),
+    );
+    batch.send(&client).expect_failure(415, "AtomFormatNotSupported", 1);
+    assert!(client.rows(&table, "").is_empty());
+}

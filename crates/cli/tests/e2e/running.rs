@@ -325,8 +325,10 @@ fn a_stop_finishes_what_was_accepted() {
 fn a_stop_closes_idle_connections() {
     let (server, client) = start(Launch::new());
     client.new_table();
+    let _silent = TcpStream::connect(server.address()).unwrap();
     server.ask_to_stop();
     assert!(server.wait().success(), "{}", server.log());
+    assert!(!server.log().contains("connections still open"), "{}", server.log());
 }
 
 fn certificate(folder: &std::path::Path) -> Output {

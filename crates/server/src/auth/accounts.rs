@@ -14,13 +14,14 @@ use crate::catalogue::next_id;
 use crate::config::AccountConfig;
 use crate::error::{Result, corrupt, engine_error};
 use crate::layout::{self, AccountId};
+use crate::uninterrupted::uninterrupted;
 
 /// The version byte of stored service properties; an XML document follows.
 const PROPERTIES_VERSION: u8 = 1;
 
 #[derive(Debug)]
 pub struct Accounts {
-    by_name: HashMap<String, Account>,
+    by_name: HashMap<String, Arc<Account>>,
 }
 
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub struct Account {
     pub keys: Vec<AccountKey>,
     pub tokens: SasCache,
     properties: RwLock<Arc<ServiceProperties>>,
+    /// Held while the properties are changed: each change is made to the one before it.
+    changing: tokio::sync::Mutex<()>,
 }
 
 impl Accounts {
@@ -39,7 +42,9 @@ impl Accounts {
             let id = account_id(engine, &name).await?;
             let properties = RwLock::new(Arc::new(load_properties(engine, id).await?));
             let tokens = SasCache::default();
-            by_name.insert(name.clone(), Account { id, name, keys, tokens, properties });
+            let changing = tokio::sync::Mutex::default();
+            let account = Account { id, name: name.clone(), keys, tokens, properties, changing };
+            by_name.insert(name, Arc::new(account));
         }
         Ok(Self { by_name })
     }
@@ -48,7 +53,7 @@ impl Accounts {
     ///
     /// # Errors
     /// 404 `ResourceNotFound`, as Azurite answers; the live service has no name to resolve then.
-    pub fn find(&self, name: &str) -> Result<&Account> {
+    pub fn find(&self, name: &str) -> Result<&Arc<Account>> {
         self.by_name.get(name).ok_or_else(|| ErrorCode::ResourceNotFound.into())
     }
 }
@@ -58,8 +63,22 @@ impl Account {
         self.properties.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Stores the service properties; they count from the next request on.
-    pub async fn set_properties(
+    /// Changes the service properties; they count from the next request on.
+    pub async fn update_properties(
+        self: &Arc<Self>,
+        engine: &AnyEngine,
+        update: ServicePropertiesUpdate,
+    ) -> Result<()> {
+        let (account, engine) = (Arc::clone(self), engine.clone());
+        uninterrupted(async move {
+            let _changing = account.changing.lock().await;
+            let properties = update.apply(&account.properties());
+            account.store_properties(&engine, properties).await
+        })
+        .await
+    }
+
+    async fn store_properties(
         &self,
         engine: &AnyEngine,
         properties: ServiceProperties,

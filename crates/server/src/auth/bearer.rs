@@ -26,6 +26,8 @@ use crate::services::Services;
 const LEEWAY_SECONDS: u64 = 60;
 /// The keys are fetched anew for a token with an unknown key, but not more often than this.
 const REFRESH_PAUSE: Duration = Duration::from_secs(60);
+/// The same for keys from a file.
+const REREAD_PAUSE: Duration = Duration::from_secs(1);
 /// Algorithms that prove who signed. Never `none`, never a shared secret.
 const ALGORITHMS: [Algorithm; 8] = [
     Algorithm::RS256,
@@ -49,7 +51,8 @@ pub struct BearerVerifier {
 #[derive(Debug)]
 struct Keys {
     set: JwkSet,
-    fetched: Instant,
+    /// When they were last fetched anew, for a token with an unknown key.
+    refreshed: Option<Instant>,
 }
 
 /// Why tokens cannot be checked at all.
@@ -77,7 +80,7 @@ impl BearerVerifier {
             roles.insert(role.clone(), permissions);
         }
         let set = jwks::load(&config.keys).await?;
-        let keys = RwLock::new(Keys { set, fetched: Instant::now() });
+        let keys = RwLock::new(Keys { set, refreshed: None });
         Ok(Self { config, roles, keys })
     }
 
@@ -127,14 +130,15 @@ impl BearerVerifier {
 
     /// Fetches the keys again, because issuers change them; whether they were fetched.
     async fn refresh(&self) -> bool {
-        if let KeySource::File(_) = self.config.keys {
-            return self.reload().await;
-        }
+        let pause = match self.config.keys {
+            KeySource::File(_) => REREAD_PAUSE,
+            KeySource::Url(_) => REFRESH_PAUSE,
+        };
         let due = {
             let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-            let due = keys.fetched.elapsed() >= REFRESH_PAUSE;
+            let due = keys.refreshed.is_none_or(|refreshed| refreshed.elapsed() >= pause);
             if due {
-                keys.fetched = Instant::now();
+                keys.refreshed = Some(Instant::now());
             }
             due
         };

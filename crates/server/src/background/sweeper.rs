@@ -32,16 +32,15 @@ impl SweepSignal {
     }
 }
 
-/// Sweeps until the task is ended.
-pub async fn run(services: Arc<Services>) {
-    let started = services.clock.now();
+/// Sweeps until the task is ended. No request can hold the id of a table that was dropped before `started`.
+pub async fn run(services: Arc<Services>, started: Ticks) {
     let mut swept = Vec::new();
     loop {
         match sweep(&services, started, &mut swept).await {
-            Ok(0) => services.sweep.0.notified().await,
+            Ok(0) => services.catalogue.sweep.0.notified().await,
             Ok(_) => {
                 // Another drop, or the end of a grace period.
-                let _ = tokio::time::timeout(RECHECK, services.sweep.0.notified()).await;
+                let _ = tokio::time::timeout(RECHECK, services.catalogue.sweep.0.notified()).await;
             }
             Err(tavola_engine::Error::Closed) => return,
             Err(error) => {
@@ -63,7 +62,6 @@ async fn sweep(
     swept.retain(|id| dropped.iter().any(|(dropped, _)| dropped == id));
     let mut left = 0;
     for (id, at) in dropped {
-        // Nobody can hold an id from before this process started.
         let settled = at < started || services.clock.now().0 - at.0 > ticks(STRAGGLER_GRACE);
         if settled || !swept.contains(&id) {
             engine.drop_range(EntityKeys::of(id).all()).await?;

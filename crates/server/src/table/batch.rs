@@ -88,6 +88,7 @@ async fn execute(
         prepared.add(context, operation).await.map_err(|error| Refused { index, error })?;
     }
     let Some((table, name)) = prepared.table else { return Ok(Vec::new()) };
+    let levels = prepared.levels;
     let keys: Vec<_> = prepared
         .changes
         .iter()
@@ -95,10 +96,10 @@ async fn execute(
         .collect();
     let engine = &context.services.engine;
     let applied = change_set::commit(engine, &table, prepared.changes, context.now).await?;
-    let answers = changeset.operations.iter().zip(keys).zip(&applied).enumerate();
+    let answers = changeset.operations.iter().zip(keys).zip(levels).zip(&applied).enumerate();
     answers
-        .map(|(index, ((operation, keys), applied))| {
-            Answer::new(context, &name, operation, &keys, applied)
+        .map(|(index, (((operation, keys), level), applied))| {
+            Answer::new(context, &name, operation, &keys, level, applied)
                 .map_err(|error| Refused { index, error })
         })
         .collect()
@@ -109,6 +110,9 @@ async fn execute(
 struct Prepared {
     table: Option<(Arc<Table>, TableName<'static>)>,
     changes: Vec<EntityChange>,
+    /// At which level each change is echoed, if it is. Known before anything is committed: an answer that cannot
+    /// be given is a reason to refuse.
+    levels: Vec<Option<MetadataLevel>>,
     rows: HashSet<String>,
 }
 
@@ -152,6 +156,9 @@ impl Prepared {
         if !self.rows.insert(change.row_key.clone()) {
             return Err(ErrorCode::InvalidDuplicateRow.into());
         }
+        let is_echoed = kind == EntityOperation::Insert
+            && preference(operation) != Some(Preference::ReturnNoContent);
+        self.levels.push(is_echoed.then(|| level(operation)).transpose()?);
         self.changes.push(change);
         Ok(())
     }
@@ -170,6 +177,7 @@ impl Answer {
         table: &TableName<'_>,
         operation: &Operation<'_>,
         (partition_key, row_key): &(String, String),
+        level: Option<MetadataLevel>,
         applied: &Applied,
     ) -> Result<Self> {
         let etag = applied.timestamp.to_etag();
@@ -178,22 +186,11 @@ impl Answer {
             Verb::Post => {
                 let base = context.head.base();
                 let location = insert_entity::location(&base, table, partition_key, row_key);
-                let echo = match preference(operation) {
-                    Some(Preference::ReturnNoContent) => None,
-                    _ => {
-                        let level = level(operation)?;
-                        let echo = insert_entity::echo(
-                            context,
-                            table,
-                            partition_key,
-                            row_key,
-                            applied,
-                            level,
-                        )?;
-                        Some((level, echo))
-                    }
+                let echo = |level| {
+                    insert_entity::echo(context, table, partition_key, row_key, applied, level)
+                        .map(|echo| (level, echo))
                 };
-                Self::Inserted { location, etag, echo }
+                Self::Inserted { location, etag, echo: level.map(echo).transpose()? }
             }
             _ => Self::Updated { etag },
         })

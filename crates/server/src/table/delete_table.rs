@@ -9,8 +9,6 @@ use crate::respond::{self, Reply};
 
 pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
     context.identity.allows(Access::DeleteTable)?;
-    let services = context.services;
-    services.catalogue.drop_table(context.account.id, name, context.now).await?;
-    services.sweep.table_dropped();
+    context.services.catalogue.drop_table(context.account.id, name, context.now).await?;
     Ok(respond::no_content())
 }

@@ -127,6 +127,10 @@ async fn walk(
                 }
                 if index % POINTS_PER_YIELD == POINTS_PER_YIELD - 1 {
                     tokio::task::yield_now().await;
+                    page.end_in_time(spans.get(index + 1));
+                    if page.is_done() {
+                        break;
+                    }
                 }
             }
         }
@@ -204,6 +208,13 @@ impl Page {
             || (self.examined > 0
                 && self.examined.is_multiple_of(ROWS_PER_TIME_CHECK)
                 && Instant::now() >= self.deadline)
+    }
+
+    /// Ends the page before a point that is not there, when the time is up: what is not found is not counted.
+    fn end_in_time(&mut self, next: Option<&Span>) {
+        if Instant::now() >= self.deadline {
+            self.next = next.and_then(Span::as_point).map(<[u8]>::to_vec);
+        }
     }
 
     /// Takes the row, leaves it out, or finds it to be the first of the next page.

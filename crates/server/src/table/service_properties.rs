@@ -16,7 +16,6 @@ pub fn get(context: &RequestContext<'_>) -> Result<Reply> {
 pub async fn set(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
     context.identity.allows(Access::SetServiceProperties)?;
     let update = ServicePropertiesUpdate::parse(body)?;
-    let properties = update.apply(&context.account.properties());
-    context.account.set_properties(&context.services.engine, properties).await?;
+    context.account.update_properties(&context.services.engine, update).await?;
     Ok(respond::empty(StatusCode::ACCEPTED))
 }

@@ -18,10 +18,11 @@ pub async fn run(
     body: &[u8],
 ) -> Result<Reply> {
     let head = context.head;
+    let if_match = head.condition("if-match")?;
     if !context.services.settings.loose {
-        refuse_if_none_match(head.header("if-none-match"), head.header("if-match"))?;
+        refuse_if_none_match(head.condition("if-none-match")?, if_match)?;
     }
-    let condition = Condition::from_header(head.header("if-match"))?;
+    let condition = Condition::from_header(if_match)?;
     let operation = entity_operation(verb, condition);
     let table_name = address.table.as_str();
     context.identity.allows(Access::Entity { table: table_name, operation })?;

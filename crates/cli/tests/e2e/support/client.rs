@@ -1,8 +1,8 @@
 //! A client that signs, and otherwise does what it is told.
 
 use std::cell::RefCell;
-use std::io::BufReader;
-use std::net::TcpStream;
+use std::io::{BufReader, Read};
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -249,6 +249,17 @@ impl Request<'_> {
         self.sign();
         let body = self.body.take().unwrap_or_default();
         self.client.exchange(&self.method, &self.target, &self.headers, &body)
+    }
+
+    /// Sends on a connection of its own and goes away without waiting for the answer.
+    pub fn send_and_leave(mut self) {
+        self.sign();
+        let body = self.body.take().unwrap_or_default();
+        let mut stream = TcpStream::connect(self.client.server.address()).unwrap();
+        http::write(&mut stream, &self.method, &self.target, &self.headers, &body).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        // Whatever comes, an answer or the end, the server is done with the connection then.
+        let _ = stream.read_to_end(&mut Vec::new());
     }
 
     fn find(&self, name: &str) -> Option<&str> {

@@ -5,12 +5,12 @@
 //! the signature is checked. An absent field and an empty one are the same in every string to sign.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use super::values::SasVersion;
 
 /// Decoded query values; the first of a repeated field counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct SasFields<'a> {
     pub version: Option<Cow<'a, str>>,
     pub services: Option<Cow<'a, str>>,
@@ -30,6 +30,13 @@ pub(super) struct SasFields<'a> {
     pub signature: Option<Cow<'a, str>>,
     /// A field of a user-delegation signature was seen.
     pub user_delegation: bool,
+}
+
+/// The signature is a secret, and so is what it is made of.
+impl fmt::Debug for SasFields<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SasFields(..)")
+    }
 }
 
 impl<'a> SasFields<'a> {
