@@ -14,12 +14,14 @@ use crate::options::LogFormat;
 
 /// The variable that sets levels, such as `TAVOLA_LOG=debug`.
 const LEVELS: &str = "TAVOLA_LOG";
+/// Ours; of the storage library only what an operator has to know.
+const USUAL_LEVELS: &str = "info,fjall=warn,lsm_tree=warn";
 
 pub fn start(format: LogFormat, debug: Option<&Path>) -> anyhow::Result<()> {
+    let levels = std::env::var(LEVELS).unwrap_or_else(|_| USUAL_LEVELS.to_owned());
     let levels = EnvFilter::builder()
         .with_default_directive(LevelFilter::INFO.into())
-        .with_env_var(LEVELS)
-        .from_env()
+        .parse(levels)
         .with_context(|| format!("{LEVELS} is not a list of levels"))?;
     let stderr = fmt::layer().with_writer(std::io::stderr).with_target(false);
     let stderr: Box<dyn Layer<Registry> + Send + Sync> = match format {
