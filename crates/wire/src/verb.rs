@@ -55,11 +55,6 @@ impl Verb {
             _ => return None,
         })
     }
-
-    /// True for verbs that change nothing.
-    pub fn is_read(self) -> bool {
-        matches!(self, Self::Get | Self::Head | Self::Options)
-    }
 }
 
 #[cfg(test)]

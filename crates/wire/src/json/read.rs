@@ -12,8 +12,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use memchr::memchr;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use crate::entity::{EdmType, EntityRef, EntityWriter, PROPERTIES_MAX, Value};
-use crate::entity::{check_entity, check_name, check_value, parse_guid};
+use crate::entity::{EdmType, EntityWriter, PROPERTIES_MAX, Value};
+use crate::entity::{check_name, check_value, parse_guid};
 use crate::error::{ErrorCode, Result, StorageError};
 use crate::ticks::Ticks;
 
@@ -34,7 +34,7 @@ pub struct EntityBody {
 /// Reads an entity and checks every property.
 ///
 /// The size of the whole is not checked here: it takes the keys, which may come from the URL
-/// (see [`EntityBody::check_size`]).
+/// (see [`crate::entity::check_entity`]).
 pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
     let members = read_members(json)?;
     let mut body = EntityBody { partition_key: None, row_key: None, entity: Vec::new() };
@@ -68,14 +68,6 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
     }
     body.entity = writer.finish();
     Ok(body)
-}
-
-impl EntityBody {
-    /// Checks the entity's size under the keys that it will be stored under.
-    pub fn check_size(&self, partition_key: &str, row_key: &str) -> Result<()> {
-        let entity = EntityRef::parse(&self.entity).expect("just written");
-        check_entity(partition_key, row_key, entity)
-    }
 }
 
 /// Reads the body of Create Table, `{"TableName":"x"}`.
@@ -329,6 +321,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::entity::EntityRef;
 
     fn debug(json: &str) -> String {
         match read_entity(json.as_bytes()) {
