@@ -42,12 +42,12 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
     let mut names = NameSet::default();
     let mut scratch = Vec::new();
     let mut count = 0;
-    for (index, member) in members.iter().enumerate() {
+    for (index, member) in members.list.iter().enumerate() {
         let name = member.name.as_ref();
         if memchr(b'@', name.as_bytes()).is_some() || name.starts_with("odata.") {
             continue;
         }
-        if !names.insert(&members, index) {
+        if !names.insert(name) {
             return Err(ErrorCode::DuplicatePropertiesSpecified.into());
         }
         match name {
@@ -73,7 +73,7 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
 /// Reads the body of Create Table, `{"TableName":"x"}`.
 pub fn read_table_name(json: &[u8]) -> Result<String> {
     let members = read_members(json)?;
-    match members.into_iter().find(|member| member.name == "TableName") {
+    match members.list.into_iter().find(|member| member.name == "TableName") {
         Some(Member { value: Scalar::String(name), .. }) => Ok(name.into_owned()),
         Some(Member { value: Scalar::Null, .. }) | None => {
             Err(ErrorCode::PropertiesNeedValue.into())
@@ -83,9 +83,9 @@ pub fn read_table_name(json: &[u8]) -> Result<String> {
 }
 
 /// A key as a member: a string, or nothing.
-fn read_key(members: &[Member<'_>], index: usize) -> Result<Option<String>> {
+fn read_key(members: &Members<'_>, index: usize) -> Result<Option<String>> {
     let annotated = annotation(members, index)?;
-    match (&members[index].value, annotated) {
+    match (&members.list[index].value, annotated) {
         (Scalar::Null, _) => Ok(None),
         (Scalar::String(text), None | Some(EdmType::String)) => Ok(Some(text.to_string())),
         _ => Err(ErrorCode::InvalidInput.into()),
@@ -94,12 +94,12 @@ fn read_key(members: &[Member<'_>], index: usize) -> Result<Option<String>> {
 
 /// The typed value of a member, or `None` for a null. Binaries are decoded into `scratch`.
 fn read_value<'a>(
-    members: &'a [Member<'_>],
+    members: &'a Members<'_>,
     index: usize,
     scratch: &'a mut Vec<u8>,
 ) -> Result<Option<Value<'a>>> {
     let annotated = annotation(members, index)?;
-    let value = &members[index].value;
+    let value = &members.list[index].value;
     let typed = match annotated {
         None => infer(value),
         Some(edm_type) => convert(value, edm_type, scratch),
@@ -176,17 +176,14 @@ fn plain_zero(value: f64) -> f64 {
 }
 
 /// The type that the annotation of a member names, wherever in the object it stands.
-fn annotation(members: &[Member<'_>], index: usize) -> Result<Option<EdmType>> {
-    let name = members[index].name.as_ref();
-    let annotates = |member: &&Member<'_>| {
-        let annotation = member.name.as_bytes();
-        annotation.len() == name.len() + TYPE_ANNOTATION.len()
-            && annotation.starts_with(name.as_bytes())
-            && annotation.ends_with(TYPE_ANNOTATION.as_bytes())
-    };
+fn annotation(members: &Members<'_>, index: usize) -> Result<Option<EdmType>> {
+    let name = members.list[index].name.as_ref();
     // It nearly always stands directly before its property.
-    let before = index.checked_sub(1).map(|before| &members[before]).filter(annotates);
-    let found = before.or_else(|| members.iter().find(annotates));
+    let before = index.checked_sub(1).map(|before| &members.list[before]);
+    let found = before.filter(|member| member.annotates(name)).or_else(|| {
+        let mut strays = members.strays.iter().map(|stray| &members.list[*stray]);
+        strays.find(|member| member.annotates(name))
+    });
     match found.map(|member| &member.value) {
         None | Some(Scalar::Null) => Ok(None),
         Some(Scalar::String(name)) => {
@@ -206,9 +203,8 @@ struct NameSet<'a> {
 impl<'a> NameSet<'a> {
     const FEW: usize = 24;
 
-    /// Whether the name of `members[index]` is new.
-    fn insert(&mut self, members: &'a [Member<'_>], index: usize) -> bool {
-        let name = members[index].name.as_ref();
+    /// Whether the name is new.
+    fn insert(&mut self, name: &'a str) -> bool {
         if self.few.len() < Self::FEW {
             let new = !self.few.contains(&name);
             self.few.push(name);
@@ -218,9 +214,39 @@ impl<'a> NameSet<'a> {
     }
 }
 
+/// The members of an object, in its order.
+struct Members<'a> {
+    list: Vec<Member<'a>>,
+    /// Type annotations that do not stand directly before their property.
+    strays: Vec<usize>,
+}
+
+impl<'a> Members<'a> {
+    fn new(list: Vec<Member<'a>>) -> Self {
+        let is_stray = |index: &usize| match list.get(index + 1) {
+            Some(next) => !list[*index].annotates(&next.name),
+            None => true,
+        };
+        let annotations = list.iter().enumerate().filter(|(_, member)| member.is_annotation());
+        let strays = annotations.map(|(index, _)| index).filter(is_stray).collect();
+        Self { list, strays }
+    }
+}
+
 struct Member<'a> {
     name: Cow<'a, str>,
     value: Scalar<'a>,
+}
+
+impl Member<'_> {
+    fn is_annotation(&self) -> bool {
+        self.name.ends_with(TYPE_ANNOTATION)
+    }
+
+    /// Whether this names the type of the property `name`.
+    fn annotates(&self, name: &str) -> bool {
+        self.name.strip_suffix(TYPE_ANNOTATION).is_some_and(|annotated| annotated == name)
+    }
 }
 
 /// A JSON value that a property can have.
@@ -232,14 +258,13 @@ enum Scalar<'a> {
     String(Cow<'a, str>),
 }
 
-fn read_members(json: &[u8]) -> Result<Vec<Member<'_>>> {
+fn read_members(json: &[u8]) -> Result<Members<'_>> {
     let json = json.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(json);
-    serde_json::from_slice::<Members<'_>>(json)
-        .map(|members| members.0)
-        .map_err(|error| StorageError::processing().caused_by(error))
+    // Checked once as a whole, not string by string.
+    let text = std::str::from_utf8(json)
+        .map_err(|error| StorageError::processing().caused_by(error))?;
+    serde_json::from_str(text).map_err(|error| StorageError::processing().caused_by(error))
 }
-
-struct Members<'a>(Vec<Member<'a>>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -263,7 +288,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
                     }
                     members.push(Member { name, value: map.next_value()? });
                 }
-                Ok(Members(members))
+                Ok(Members::new(members))
             }
         }
 
