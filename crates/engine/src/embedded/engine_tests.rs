@@ -77,6 +77,29 @@ async fn closing_finishes_what_was_accepted() {
     assert_eq!(rows(&engine, range("key ", "key!")).await.len(), keys.len());
 }
 
+/// Flushed memtables lie beside each other until something merges them; see `upkeep`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_is_merged_when_writes_pause() {
+    let (engine, _folder) = open(EmbeddedOptions::default());
+    let store = Arc::clone(&engine.shared.store);
+    for _ in 0..3 {
+        // The same keys each time, so that the tables overlap and cannot just be moved.
+        for key in ["a", "m", "z"] {
+            put(&engine, key, "value").await;
+        }
+        store.start_flush().unwrap();
+        while !store.is_flushed().unwrap() {
+            tokio::task::yield_now().await;
+        }
+    }
+    let mut looks = 0..600;
+    while store.unmerged_tables() > 0 && looks.next().is_some() {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(store.unmerged_tables(), 0);
+    assert_eq!(rows(&engine, range("a", "zz")).await.len(), 3);
+}
+
 /// A flush or a compaction that ends during a commit must not let a snapshot see half of the batch; fjall's own
 /// snapshots would.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -45,6 +45,19 @@ const TABLE_BYTES: u64 = 32 * 1024 * 1024;
 /// fjall's smallest. With one keyspace a journal goes as soon as its memtable is flushed.
 const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// What a memtable holds at least to be flushed when writing pauses. A server that gets a few rows now and then must
+/// not rewrite a level for each of them.
+const QUIET_FLUSH_BYTES: u64 = 8 * 1024 * 1024;
+
+/// How much there is to write, for compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Merge as late as the strategy allows.
+    Busy,
+    /// Leave nothing unmerged.
+    Quiet,
+}
+
 /// The rows on disk.
 pub(super) struct Store {
     // ORDER: fields drop in this order: snapshots and trees before the lock that guards the folder.
@@ -52,8 +65,10 @@ pub(super) struct Store {
     keyspace: Keyspace,
     database: Database,
     path: PathBuf,
-    leveled: Arc<Leveled>,
-    is_compacting: AtomicBool,
+    busy_strategy: Arc<Leveled>,
+    quiet_strategy: Arc<Leveled>,
+    /// Whether everything written is merged, and so no files will be replaced until the next commit.
+    is_settled: AtomicBool,
     _lock: File,
     #[cfg(test)]
     pub(super) fail_next_commit: AtomicBool,
@@ -88,8 +103,9 @@ impl Store {
             keyspace,
             database,
             path: path.into(),
-            leveled: Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES)),
-            is_compacting: AtomicBool::new(false),
+            busy_strategy: Arc::new(leveled()),
+            quiet_strategy: Arc::new(leveled().with_l0_threshold(1)),
+            is_settled: AtomicBool::new(false),
             _lock: lock,
             #[cfg(test)]
             fail_next_commit: false.into(),
@@ -169,7 +185,6 @@ impl Sink for StoreSink {
     }
 
     fn tidy(&self) -> bool {
-        let _ = self.nudge.try_send(());
         self.store.tidy()
     }
 }
@@ -195,6 +210,7 @@ impl Store {
             nothing_written: matches!(error, fjall::Error::Poisoned),
             message: format!("cannot commit to {}: {error}", self.path.display()),
         })?;
+        self.is_settled.store(false, Ordering::Relaxed);
         self.publish();
         Ok(())
     }
@@ -212,7 +228,7 @@ impl Store {
         self.publish();
         self.forget_old_versions();
         self.keyspace.tree.version_free_list_len() > 0
-            || self.is_compacting.load(Ordering::Relaxed)
+            || !self.is_settled.load(Ordering::Relaxed)
             || self.database.outstanding_flushes() > 0
     }
 
@@ -243,19 +259,40 @@ impl Store {
         self.database.persist(PersistMode::Buffer).map_err(read_error)
     }
 
+    /// Merges what is left to be merged, a step a call; false when there was nothing more to do.
+    pub(super) fn settle_step(&self) -> Result<bool> {
+        if self.keyspace.tree.active_memtable().size() >= QUIET_FLUSH_BYTES {
+            self.start_flush()?;
+        }
+        // ORDER: looked at before compaction, because a flush that ends after it makes more work.
+        let is_flushed = self.is_flushed()?;
+        let has_compacted = self.compact_step(Pace::Quiet)?;
+        self.is_settled.store(is_flushed && !has_compacted, Ordering::Relaxed);
+        Ok(has_compacted)
+    }
+
     /// Does the most urgent compaction; false if there was none.
-    pub(super) fn compact_step(&self) -> Result<bool> {
+    pub(super) fn compact_step(&self, pace: Pace) -> Result<bool> {
         let tree = &self.keyspace.tree;
         let version = tree.current_version().id();
-        self.is_compacting.store(true, Ordering::Relaxed);
+        let strategy = match pace {
+            Pace::Busy => &self.busy_strategy,
+            Pace::Quiet => &self.quiet_strategy,
+        };
         let done = tree.compact(
-            Arc::clone(&self.leveled) as _,
+            Arc::clone(strategy) as _,
             self.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc(),
         );
-        self.is_compacting.store(false, Ordering::Relaxed);
         done.map_err(|error| read_error(error.into()))?;
         // A flush in between changes the version as well; then there is one look too many.
         Ok(tree.current_version().id() != version)
+    }
+}
+
+#[cfg(test)]
+impl Store {
+    pub(super) fn unmerged_tables(&self) -> usize {
+        self.keyspace.tree.level_table_count(0).expect("there is a first level")
     }
 }
 
@@ -306,6 +343,10 @@ impl Store {
         let entries = self.keyspace.approximate_len().max(1);
         self.keyspace.tree.tombstone_count() as f64 / entries as f64
     }
+}
+
+fn leveled() -> Leveled {
+    Leveled::default().with_table_target_size(TABLE_BYTES)
 }
 
 /// For fjall's own thread, which shall flush: levels so large and so late that none ever needs compaction.

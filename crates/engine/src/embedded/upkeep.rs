@@ -5,6 +5,10 @@
 //! all processor time under load went there. So fjall gets one thread and a compaction strategy that never merges,
 //! and flushes; the merging is done here, with fjall's own leveled compaction.
 //!
+//! Leveled compaction leaves up to four flushed memtables lie beside each other, each with its own versions of the
+//! rows that are updated most, and a scan reads through all of them. While writes keep coming that is a fair price;
+//! when they pause, everything is merged, so that a table that is only read is read at full speed.
+//!
 //! fjall's writers wait without end when flushing has failed and memtables pile up. The committer may hang there
 //! and cannot tell; this thread looks after it and reports the failure.
 
@@ -14,14 +18,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use super::committer::{Failures, fail};
-use super::store::Store;
+use super::store::{Pace, Store};
 use crate::Result;
 
 /// How long to leave it after a look at the levels: they change with flushes, which are seconds apart.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How often to see whether fjall is alive when nothing is written.
-const HEALTH_CHECK: Duration = Duration::from_secs(1);
+/// When nothing was committed for so long, writing has paused: time to merge, and to see whether fjall is alive.
+const QUIET_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Upkeep {
     pub(super) store: Arc<Store>,
@@ -35,11 +39,12 @@ impl Upkeep {
     /// Compacts until the engine closes.
     pub(super) fn run(self) {
         loop {
-            match self.nudges.recv_timeout(HEALTH_CHECK) {
-                Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+            let pace = match self.nudges.recv_timeout(QUIET_AFTER) {
+                Ok(()) => Pace::Busy,
+                Err(RecvTimeoutError::Timeout) => Pace::Quiet,
                 Err(RecvTimeoutError::Disconnected) => return,
-            }
-            if let Err(error) = self.once() {
+            };
+            if let Err(error) = self.once(pace) {
                 fail(&self.failures, &format!("the store cannot be kept up: {error}"));
                 return;
             }
@@ -47,9 +52,13 @@ impl Upkeep {
         }
     }
 
-    fn once(&self) -> Result<()> {
+    fn once(&self, pace: Pace) -> Result<()> {
         self.store.check_alive()?;
-        while !self.closing.load(Ordering::Relaxed) && self.store.compact_step()? {}
+        let step = || match pace {
+            Pace::Busy => self.store.compact_step(Pace::Busy),
+            Pace::Quiet => self.store.settle_step(),
+        };
+        while !self.closing.load(Ordering::Relaxed) && step()? {}
         Ok(())
     }
 }
