@@ -134,6 +134,7 @@ pub struct Properties<'a> {
 impl<'a> Iterator for Properties<'a> {
     type Item = Result<Property<'a>, MalformedEntity>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {
             let whole = self.at == self.bytes.len();
@@ -168,6 +169,7 @@ pub struct Property<'a> {
 }
 
 impl<'a> Property<'a> {
+    #[inline]
     fn read(bytes: &'a [u8]) -> Option<Self> {
         let edm_type = EdmType::from_tag(*bytes.first()?)?;
         let (name, rest) = split_sized(&bytes[1..])?;
@@ -219,7 +221,16 @@ fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+#[inline]
 fn split_sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    // Most names and texts are short.
+    if let Some((length @ ..0x80, rest)) = bytes.split_first() {
+        return rest.split_at_checked(usize::from(*length));
+    }
+    split_long(bytes)
+}
+
+fn split_long(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut length = 0;
     // Five groups of seven bits hold more than any length there is.
     for (index, byte) in bytes.iter().take(5).enumerate() {

@@ -261,8 +261,8 @@ enum Scalar<'a> {
 fn read_members(json: &[u8]) -> Result<Members<'_>> {
     let json = json.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(json);
     // Checked once as a whole, not string by string.
-    let text = std::str::from_utf8(json)
-        .map_err(|error| StorageError::processing().caused_by(error))?;
+    let text =
+        std::str::from_utf8(json).map_err(|error| StorageError::processing().caused_by(error))?;
     serde_json::from_str(text).map_err(|error| StorageError::processing().caused_by(error))
 }
 
