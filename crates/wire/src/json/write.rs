@@ -128,7 +128,7 @@ impl EntityFormat {
                 self.push_key(out, "RowKey", row_key);
                 self.push_timestamp(out, entity.timestamp());
                 for property in entity.properties() {
-                    self.push_property(out, &property?);
+                    self.push_property(out, &property?)?;
                 }
             }
             Some(select) => self.push_selected(out, select, partition_key, row_key, entity)?,
@@ -170,7 +170,7 @@ impl EntityFormat {
         for property in entity.properties() {
             let property = property?;
             if selected(property.name) {
-                self.push_property(out, &property);
+                self.push_property(out, &property)?;
             }
         }
         for (name, found) in select.names().iter().zip(found) {
@@ -223,21 +223,27 @@ impl EntityFormat {
         out.extend_from_slice(b"\",");
     }
 
-    fn push_property(&self, out: &mut Vec<u8>, property: &Property<'_>) {
+    fn push_property(
+        &self,
+        out: &mut Vec<u8>,
+        property: &Property<'_>,
+    ) -> Result<(), MalformedEntity> {
         // A string is copied as it is; only the other types need their value.
         if property.edm_type == EdmType::String {
             push_name(out, property.name);
             push_string(out, property.payload);
             out.push(b',');
-            return;
+            return Ok(());
         }
-        let Some(value) = property.value() else { return };
+        // An entity without a property that it has would be a wrong answer.
+        let value = property.value().ok_or(MalformedEntity { at: property.at })?;
         if self.level != MetadataLevel::None && is_annotated(&value) {
             push_annotation(out, property.name, property.edm_type);
         }
         push_name(out, property.name);
         push_value(out, &value);
         out.push(b',');
+        Ok(())
     }
 }
 
