@@ -39,6 +39,7 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
     let members = read_members(json)?;
     let mut body = EntityBody { partition_key: None, row_key: None, entity: Vec::new() };
     let mut writer = EntityWriter::with_capacity(json.len());
+    let annotations = Annotations::of(&members);
     let mut names = NameSet::default();
     let mut scratch = Vec::new();
     let mut count = 0;
@@ -52,11 +53,11 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
         }
         match name {
             "Timestamp" => {}
-            "PartitionKey" => body.partition_key = read_key(&members, index)?,
-            "RowKey" => body.row_key = read_key(&members, index)?,
+            "PartitionKey" => body.partition_key = read_key(&annotations, index)?,
+            "RowKey" => body.row_key = read_key(&annotations, index)?,
             _ => {
                 check_name(name)?;
-                let Some(value) = read_value(&members, index, &mut scratch)? else { continue };
+                let Some(value) = read_value(&annotations, index, &mut scratch)? else { continue };
                 check_value(name, &value)?;
                 count += 1;
                 if count > PROPERTIES_MAX {
@@ -83,9 +84,9 @@ pub fn read_table_name(json: &[u8]) -> Result<String> {
 }
 
 /// A key as a member: a string, or nothing.
-fn read_key(members: &[Member<'_>], index: usize) -> Result<Option<String>> {
-    let annotated = annotation(members, index)?;
-    match (&members[index].value, annotated) {
+fn read_key(annotations: &Annotations<'_>, index: usize) -> Result<Option<String>> {
+    let annotated = annotations.edm_type(index)?;
+    match (&annotations.members[index].value, annotated) {
         (Scalar::Null, _) => Ok(None),
         (Scalar::String(text), None | Some(EdmType::String)) => Ok(Some(text.to_string())),
         _ => Err(ErrorCode::InvalidInput.into()),
@@ -94,12 +95,12 @@ fn read_key(members: &[Member<'_>], index: usize) -> Result<Option<String>> {
 
 /// The typed value of a member, or `None` for a null. Binaries are decoded into `scratch`.
 fn read_value<'a>(
-    members: &'a [Member<'_>],
+    annotations: &Annotations<'a>,
     index: usize,
     scratch: &'a mut Vec<u8>,
 ) -> Result<Option<Value<'a>>> {
-    let annotated = annotation(members, index)?;
-    let value = &members[index].value;
+    let annotated = annotations.edm_type(index)?;
+    let value = &annotations.members[index].value;
     let typed = match annotated {
         None => infer(value),
         Some(edm_type) => convert(value, edm_type, scratch),
@@ -175,25 +176,57 @@ fn plain_zero(value: f64) -> f64 {
     if value == 0.0 { 0.0 } else { value }
 }
 
-/// The type that the annotation of a member names, wherever in the object it stands.
-fn annotation(members: &[Member<'_>], index: usize) -> Result<Option<EdmType>> {
-    let name = members[index].name.as_ref();
-    let annotates = |member: &&Member<'_>| {
-        let annotation = member.name.as_bytes();
-        annotation.len() == name.len() + TYPE_ANNOTATION.len()
-            && annotation.starts_with(name.as_bytes())
-            && annotation.ends_with(TYPE_ANNOTATION.as_bytes())
-    };
-    // It nearly always stands directly before its property.
-    let before = index.checked_sub(1).map(|before| &members[before]).filter(annotates);
-    let found = before.or_else(|| members.iter().find(annotates));
-    match found.map(|member| &member.value) {
-        None | Some(Scalar::Null) => Ok(None),
-        Some(Scalar::String(name)) => {
-            EdmType::from_name(name).map(Some).ok_or_else(StorageError::processing)
+/// The annotations of an object, found by the name of their property: by comparing while they are few, by
+/// searching a sorted list when they are many.
+struct Annotations<'a> {
+    members: &'a [Member<'a>],
+    /// In their order; sorted by name, if they are many.
+    found: Vec<&'a Member<'a>>,
+}
+
+impl<'a> Annotations<'a> {
+    const FEW: usize = 24;
+
+    fn of(members: &'a [Member<'a>]) -> Self {
+        let is_annotation = |member: &&Member<'_>| member.name.ends_with(TYPE_ANNOTATION);
+        let mut found: Vec<_> = members.iter().filter(is_annotation).collect();
+        if found.len() > Self::FEW {
+            // Keeps those of the same name in their order.
+            found.sort_by(|a, b| a.name.cmp(&b.name));
         }
-        Some(_) => Err(StorageError::processing()),
+        Self { members, found }
     }
+
+    /// The type that the annotation of a member names, wherever in the object it stands. The first of several
+    /// counts, or the one directly before the member.
+    fn edm_type(&self, index: usize) -> Result<Option<EdmType>> {
+        let name = self.members[index].name.as_ref();
+        // It nearly always stands directly before its property.
+        let before = index.checked_sub(1).map(|before| &self.members[before]);
+        let before = before.filter(|member| annotated_name(member) == Some(name));
+        match before.or_else(|| self.find(name)).map(|member| &member.value) {
+            None | Some(Scalar::Null) => Ok(None),
+            Some(Scalar::String(name)) => {
+                EdmType::from_name(name).map(Some).ok_or_else(StorageError::processing)
+            }
+            Some(_) => Err(StorageError::processing()),
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&'a Member<'a>> {
+        if self.found.len() <= Self::FEW {
+            let annotates = |member: &&&Member<'_>| annotated_name(member) == Some(name);
+            return self.found.iter().find(annotates).copied();
+        }
+        let wanted = [name, TYPE_ANNOTATION].concat();
+        let at = self.found.partition_point(|member| *member.name < *wanted);
+        self.found.get(at).copied().filter(|member| member.name == wanted)
+    }
+}
+
+/// The name of the property that a member annotates, if it is an annotation.
+fn annotated_name<'m>(member: &'m Member<'_>) -> Option<&'m str> {
+    member.name.strip_suffix(TYPE_ANNOTATION)
 }
 
 /// Finds names that come twice: by comparing while they are few, by hashing when they are many.
@@ -385,6 +418,20 @@ mod tests {
                 Ticks::MIN_STORED
             )
         );
+    }
+
+    #[test]
+    fn many_annotations_are_found_too() {
+        let count = 100;
+        let mut members = Vec::new();
+        members.extend((0..count).map(|n| format!(r#""p{n}":"{n}""#)));
+        members.extend((0..count).rev().map(|n| format!(r#""p{n}@odata.type":"Edm.Int64""#)));
+        // The first of several counts.
+        members.extend((0..count).map(|n| format!(r#""p{n}@odata.type":"Edm.Guid""#)));
+        members.push(r#""q":"5""#.to_owned());
+        let expected: Vec<_> = (0..count).map(|n| format!("p{n}=Int64({n})")).collect();
+        let expected = format!("{} q=String(\"5\")", expected.join(" "));
+        assert_eq!(debug(&format!("{{{}}}", members.join(","))), expected);
     }
 
     #[test]
