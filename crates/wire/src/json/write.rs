@@ -431,6 +431,20 @@ mod tests {
         assert!(text.contains(r#""PartitionKey":"A'aaa\"_b","RowKey":"x y""#));
     }
 
+    /// A stored date that is none: the entity is damaged, and what is left of it is not the entity.
+    #[test]
+    fn a_stored_value_that_is_none_is_an_error() {
+        let mut bytes = entity(&[("A", Value::Int32(1)), ("D", Value::DateTime(Ticks::MAX))]);
+        let at = bytes.len() - 1;
+        bytes[at] = 0x7F;
+        for select in [None, Some("D")] {
+            let format = format(MetadataLevel::Minimal, select);
+            let entity = EntityRef::parse(&bytes).unwrap();
+            let written = format.push_element(&mut Vec::new(), "p", "r", entity);
+            assert_eq!(written, Err(MalformedEntity { at: bytes.len() - 11 }));
+        }
+    }
+
     #[test]
     fn a_list_holds_its_entities() {
         let format = format(MetadataLevel::None, Some("other"));
