@@ -32,7 +32,11 @@ pub fn push_ordered(out: &mut Vec<u8>, text: &str) {
 
 /// Reads back what [`push_ordered`] wrote; `None` if the bytes cannot have come from it.
 pub fn read_ordered(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    if bytes.iter().any(|byte| *byte >= LEAD_E000 + LIFT) {
+    // Few texts have characters from U+E000 on.
+    if bytes.iter().any(|byte| *byte >= LEAD_E000) {
+        if bytes.iter().copied().any(is_lifted_lead) {
+            return None;
+        }
         let lowered = bytes
             .iter()
             .map(|byte| if *byte >= LEAD_E000 + LIFT { byte - LIFT } else { *byte })
@@ -102,6 +106,14 @@ mod tests {
         assert!(ordered("\u{10FFFF}") < ordered("\u{FFFF}"));
         assert!(ordered("\u{D7FF}") < ordered("\u{1F600}"));
         assert_eq!(compare_text("\u{1F600}", "\u{E000}"), Ordering::Less);
+    }
+
+    #[test]
+    fn bytes_that_are_not_lifted_were_never_written() {
+        assert_eq!(ordered("\u{E000}\u{F000}"), b"\xFE\x80\x80\xFF\x80\x80");
+        for bytes in [&b"\xEE\x80\x80"[..], b"a\xEF\xBF\xBF", b"\xFE\x80\x80\xEE\x80\x80"] {
+            assert_eq!(read_ordered(bytes), None, "{bytes:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod support;
 
+mod bad_input;
 mod batch;
 mod bearer;
 mod conditions;

@@ -14,7 +14,7 @@ use tavola_wire::continuation::{self, EntityContinuation};
 use tavola_wire::entity::{EntityRef, MalformedEntity};
 use tavola_wire::filter::{self, Expr, Plan, Program, QueryKind, Scratch, Span};
 use tavola_wire::json::EntityFormat;
-use tavola_wire::key::{SEPARATOR, push_entity_key, push_ordered, read_entity_key};
+use tavola_wire::key::{push_entity_key, read_entity_key};
 use tavola_wire::names::TableName;
 use tavola_wire::uri::query::TOP_MAX;
 
@@ -82,27 +82,7 @@ fn restrict_to_continuation(plan: &mut Plan, from: Option<&EntityContinuation>) 
 /// Rows outside the range of a shared access signature are not there for its holder.
 fn restrict_to_grant(plan: &mut Plan, range: Option<&KeyRangeLimit>) {
     let Some(range) = range else { return };
-    let lower = range.start.as_ref().map(|bound| {
-        let mut lower = Vec::new();
-        push_entity_key(&mut lower, &bound.partition_key, bound.row_key.as_deref().unwrap_or(""));
-        lower
-    });
-    let upper = range.end.as_ref().map(|bound| {
-        let mut upper = Vec::new();
-        match &bound.row_key {
-            // After this row.
-            Some(row_key) => {
-                push_entity_key(&mut upper, &bound.partition_key, row_key);
-                upper.push(SEPARATOR);
-            }
-            // After all of this partition.
-            None => {
-                push_ordered(&mut upper, &bound.partition_key);
-                upper.push(SEPARATOR + 1);
-            }
-        }
-        upper
-    });
+    let (lower, upper) = range.key_span();
     plan.restrict(lower.as_deref(), upper.as_deref());
 }
 

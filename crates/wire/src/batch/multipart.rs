@@ -4,8 +4,6 @@
 //! Line ends may be CRLF or a bare LF. Folded header lines and transfer encodings are not read: no
 //! client sends them.
 
-use memchr::memmem::{self, FindIter};
-
 use crate::error::{ErrorCode, Result, StorageError};
 
 /// Bytes in a boundary. RFC 2046 says 70; some slack costs nothing.
@@ -48,7 +46,8 @@ pub fn boundary(content_type: &str) -> Option<&str> {
 pub struct Parts<'a, 'b> {
     body: &'a [u8],
     boundary: &'b [u8],
-    candidates: FindIter<'a, 'b>,
+    /// Where the next line starts that has not been looked at.
+    line: usize,
     /// Where the current part starts; none before the first delimiter and after the last.
     start: Option<usize>,
     is_closed: bool,
@@ -57,8 +56,7 @@ pub struct Parts<'a, 'b> {
 impl<'a, 'b> Parts<'a, 'b> {
     pub fn new(body: &'a [u8], boundary: &'b str) -> Self {
         let boundary = boundary.as_bytes();
-        let candidates = memmem::find_iter(body, boundary);
-        let mut parts = Self { body, boundary, candidates, start: None, is_closed: false };
+        let mut parts = Self { body, boundary, line: 0, start: None, is_closed: false };
         parts.next_delimiter();
         parts
     }
@@ -68,17 +66,23 @@ impl<'a, 'b> Parts<'a, 'b> {
         self.is_closed
     }
 
-    /// Moves behind the next delimiter and gives the place where the text before it ends.
+    /// Moves behind the next delimiter and gives the place where the line with it starts.
+    ///
+    /// A delimiter is a line, so lines are looked at one by one. Searching for the boundary would find it where it
+    /// overlaps itself or the dashes, and miss it where it stands.
     fn next_delimiter(&mut self) -> Option<usize> {
-        loop {
-            let at = self.candidates.next()?;
-            let Some(delimiter) = delimiter(self.body, at, at + self.boundary.len()) else {
-                continue;
-            };
-            self.is_closed = delimiter.is_last;
-            self.start = (!delimiter.is_last).then_some(delimiter.line_end);
-            return Some(delimiter.text_end);
+        while self.line < self.body.len() {
+            let start = self.line;
+            let rest = &self.body[start..];
+            let length = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
+            self.line += length;
+            if let Some(delimiter) = Delimiter::read(&rest[..length], self.boundary) {
+                self.is_closed = delimiter == Delimiter::Closing;
+                self.start = (!self.is_closed).then_some(self.line);
+                return Some(start);
+            }
         }
+        None
     }
 }
 
@@ -87,44 +91,34 @@ impl<'a> Iterator for Parts<'a, '_> {
 
     fn next(&mut self) -> Option<&'a [u8]> {
         let start = self.start?;
-        let end = self.next_delimiter().unwrap_or_else(|| {
+        let Some(end) = self.next_delimiter() else {
             self.start = None;
-            self.body.len()
-        });
-        // Two delimiters on adjacent lines share one line end.
-        Some(self.body.get(start..end).unwrap_or_default())
+            return Some(&self.body[start..]);
+        };
+        // The last line end belongs to the delimiter.
+        let part = &self.body[start..end];
+        let part = part.strip_suffix(b"\n").unwrap_or(part);
+        Some(part.strip_suffix(b"\r").unwrap_or(part))
     }
 }
 
-struct Delimiter {
-    /// Where the text before it ends, without its last line end.
-    text_end: usize,
-    /// Where the line after it starts.
-    line_end: usize,
-    is_last: bool,
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Delimiter {
+    Opening,
+    Closing,
 }
 
-/// Checks that a boundary stands alone on its line, behind two dashes.
-fn delimiter(body: &[u8], boundary_start: usize, boundary_end: usize) -> Option<Delimiter> {
-    let before = body[..boundary_start].strip_suffix(b"--")?;
-    if !before.is_empty() && !before.ends_with(b"\n") {
-        return None;
+impl Delimiter {
+    /// Reads a line with its end: two dashes, the boundary, two more dashes if it is the last, and blanks.
+    fn read(line: &[u8], boundary: &[u8]) -> Option<Self> {
+        let rest = line.strip_prefix(b"--")?.strip_prefix(boundary)?;
+        let (rest, delimiter) = match rest.strip_prefix(b"--") {
+            Some(rest) => (rest, Self::Closing),
+            None => (rest, Self::Opening),
+        };
+        let blanks = rest.iter().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
+        matches!(&rest[blanks..], b"" | b"\n" | b"\r\n").then_some(delimiter)
     }
-    let rest = &body[boundary_end..];
-    let (rest, is_last) = match rest.strip_prefix(b"--") {
-        Some(rest) => (rest, true),
-        None => (rest, false),
-    };
-    let padding = rest.iter().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
-    let rest = &rest[padding..];
-    let after = match rest {
-        [] => rest,
-        [b'\n', after @ ..] | [b'\r', b'\n', after @ ..] => after,
-        _ => return None,
-    };
-    let text = before.strip_suffix(b"\n").unwrap_or(before);
-    let text = text.strip_suffix(b"\r").unwrap_or(text);
-    Some(Delimiter { text_end: text.len(), line_end: body.len() - after.len(), is_last })
 }
 
 /// Takes the next line off the text, without its end.
@@ -204,6 +198,19 @@ mod tests {
         assert_eq!(parts("--b\r\none", "b"), (vec!["one"], false));
         assert_eq!(parts("--b\r\nx --b\r\n--bb\r\n-b\r\n--b--", "b").0, ["x --b\r\n--bb\r\n-b"]);
         assert_eq!(parts("nothing", "b"), (vec![], false));
+    }
+
+    #[test]
+    fn boundaries_may_overlap_themselves_and_the_dashes() {
+        for boundary in ["-", "--", "---", "-----", "b--b", "--b", "bb", "aXaXa"] {
+            let body = format!("--{boundary}\r\none\r\n--{boundary}\r\ntwo\r\n--{boundary}--\r\n");
+            assert_eq!(parts(&body, boundary), (vec!["one", "two"], true), "{boundary}");
+        }
+        // Neither a longer nor a shorter boundary is this one.
+        let body = "--bb\r\n--bbb\r\n--b\r\n-- bb\r\n --bb\r\n--bb--";
+        assert_eq!(parts(body, "bb"), (vec!["--bbb\r\n--b\r\n-- bb\r\n --bb"], true));
+        let body = "--b\nx\r--b\n--b\r--b--\r\n--b--\n";
+        assert_eq!(parts(body, "b"), (vec!["x\r--b\n--b\r--b--"], true));
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl<'a> Iterator for Properties<'a> {
         }
         self.left -= 1;
         let at = self.at;
-        match Property::read(&self.bytes[at..]) {
+        match Property::read(self.bytes, at) {
             Some(property) => {
                 self.at += property.encoded.len();
                 Some(Ok(property))
@@ -165,12 +165,15 @@ pub struct Property<'a> {
     pub name: &'a [u8],
     /// The bytes of the value: numbers little-endian, strings in UTF-8.
     pub payload: &'a [u8],
+    /// Where the property stands in its entity.
+    pub at: usize,
     encoded: &'a [u8],
 }
 
 impl<'a> Property<'a> {
     #[inline]
-    fn read(bytes: &'a [u8]) -> Option<Self> {
+    fn read(entity: &'a [u8], at: usize) -> Option<Self> {
+        let bytes = &entity[at..];
         let edm_type = EdmType::from_tag(*bytes.first()?)?;
         let (name, rest) = split_sized(&bytes[1..])?;
         let (payload, rest) = match edm_type {
@@ -181,7 +184,7 @@ impl<'a> Property<'a> {
             EdmType::String | EdmType::Binary => split_sized(rest)?,
         };
         let encoded = &bytes[..bytes.len() - rest.len()];
-        Some(Self { edm_type, name, payload, encoded })
+        Some(Self { edm_type, name, payload, at, encoded })
     }
 
     /// The name as text; `None` if it is not UTF-8, which no writer wrote.

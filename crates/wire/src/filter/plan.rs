@@ -17,6 +17,9 @@ const PAIRS_MAX: usize = 16 * 1024;
 /// Pairs that each comparison of the filter may cost in addition, so that long lists of keys stay exact.
 const PAIRS_PER_COMPARISON: usize = 4;
 
+/// Bytes of two boxes that count as one pair: a pair of long keys costs the memory of many short ones.
+const BYTES_PER_PAIR: usize = 512;
+
 /// How a query finds its rows, from the cheapest to the dearest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueryKind {
@@ -129,6 +132,10 @@ impl Cover {
         self.exact && self.boxes.iter().all(KeyBox::is_span)
     }
 
+    fn longest_box_bytes(&self) -> usize {
+        self.boxes.iter().map(KeyBox::bytes).max().unwrap_or(0)
+    }
+
     /// The greater, the better: by the worst box, then by their number.
     fn selectivity(&self) -> (u8, std::cmp::Reverse<usize>) {
         let worst = self.boxes.iter().map(KeyBox::selectivity).min();
@@ -223,7 +230,8 @@ impl<'a> Planner<'a> {
         if b.is_all() {
             return Cover { boxes: a.boxes, exact };
         }
-        let pairs = a.boxes.len().saturating_mul(b.boxes.len());
+        let weight = 1 + (a.longest_box_bytes() + b.longest_box_bytes()) / BYTES_PER_PAIR;
+        let pairs = a.boxes.len().saturating_mul(b.boxes.len()).saturating_mul(weight);
         let Some(left) = self.pairs_left.checked_sub(pairs) else {
             let kept = if keep_left || a.selectivity() >= b.selectivity() { a } else { b };
             return Cover { boxes: kept.boxes, exact: false };
@@ -252,6 +260,7 @@ mod tests {
     use crate::entity::{EntityRef, EntityWriter, Value};
     use crate::filter::Scratch;
     use crate::key::push_entity_key;
+    use crate::names::KEY_UNITS_MAX;
 
     fn plan(filter: &str) -> Plan {
         Plan::new(&parse(filter).unwrap())
@@ -374,6 +383,8 @@ mod tests {
             "not (PartitionKey ne 5)",
             "RowKey ge guid'00000000-0000-0000-0000-000000000000'",
             "PartitionKey eq 'a\tb'",
+            "PartitionKey eq 'a/b' and RowKey eq 'c'",
+            "PartitionKey eq 'a' and (RowKey eq 'b?' or RowKey eq 'b\u{85}')",
         ] {
             assert_eq!(shown(filter), "point: ", "{filter}");
         }
@@ -400,6 +411,59 @@ mod tests {
         for (filter, expected) in cases {
             assert_eq!(shown(filter), expected, "{filter}");
         }
+    }
+
+    /// A page may end before a point, and then its key goes into a token, which has room for keys only.
+    #[test]
+    fn every_point_is_a_key() {
+        let long = "k".repeat(KEY_UNITS_MAX);
+        assert_eq!(plan(&format!("PartitionKey eq '{long}' and RowKey eq ''")).spans.len(), 1);
+        assert_eq!(shown(&format!("PartitionKey eq '{long}k' and RowKey eq ''")), "point: ");
+    }
+
+    #[test]
+    fn a_literal_longer_than_any_key_lies_just_above_what_it_continues() {
+        let key = "k".repeat(KEY_UNITS_MAX);
+        for (operator, expected) in [
+            ("lt", format!("table scan: [, {key}^)")),
+            ("le", format!("table scan: [, {key}^)")),
+            ("gt", format!("table scan: [{key}^, end)")),
+            ("ge", format!("table scan: [{key}^, end)")),
+            ("ne", "table scan: [, end)".to_owned()),
+        ] {
+            assert_eq!(shown(&format!("PartitionKey {operator} '{key}more'")), expected);
+        }
+        // A pair of surrogates across the limit: no key holds both, but a key can be between its first half and it.
+        let text = format!("{}\u{1F600}more", "k".repeat(KEY_UNITS_MAX - 1));
+        let below = plan(&format!("PartitionKey lt '{text}'"));
+        for (last, expected) in [("", true), ("k", true), ("\u{E000}", false)] {
+            let mut key = Vec::new();
+            let partition_key = format!("{}{last}", "k".repeat(KEY_UNITS_MAX - 1));
+            push_entity_key(&mut key, &partition_key, "");
+            assert_eq!(below.spans[0].contains(&key), expected, "{last}");
+        }
+    }
+
+    /// 64 KiB of filter must not become hundreds of megabytes of boxes.
+    #[test]
+    fn long_keys_are_not_multiplied_without_bound() {
+        let long = "k".repeat(15 * 1024);
+        let any = |operator: &str| {
+            let terms: Vec<_> =
+                (0..130).map(|n| format!("RowKey {operator} '{}{n:03}'", "k".repeat(80))).collect();
+            terms.join(" or ")
+        };
+        let filter = format!(
+            "PartitionKey gt '{long}' and PartitionKey lt 'l{long}' and ({}) and ({})",
+            any("ge"),
+            any("le")
+        );
+        assert!(filter.len() < 64 * 1024, "{}", filter.len());
+        let expr = parse(&filter).unwrap();
+        let mut planner = Planner::new("PartitionKey", Some("RowKey"), &expr);
+        let cover = planner.cover(&expr, false);
+        let bytes: usize = cover.boxes.iter().map(KeyBox::bytes).sum();
+        assert!(bytes < 8 * 1024 * 1024, "{bytes}");
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use super::expr::Operator;
 use super::plan::QueryKind;
 use crate::key::{SEPARATOR, push_ordered};
+use crate::names::{KEY_UNITS_MAX, key_problem};
 
 /// Follows every key of a partition, and precedes those of partitions with a longer key.
 const AFTER_PARTITION: u8 = SEPARATOR + 1;
@@ -89,15 +90,16 @@ impl Interval {
 
     /// The keys that compare so with the text: none, one or two intervals.
     ///
-    /// A text with a character that no key has equals none, and lies just above the key that it continues.
+    /// A text that is no key equals none. One with a control character, or longer than any key, lies just above the
+    /// key that it continues.
     pub(super) fn compared(operator: Operator, text: &str) -> Vec<Interval> {
-        let legal = text.find(|character| character < KEY_CHARACTER_MIN);
-        let (text, operator) = match (legal, operator) {
-            (None, _) => (text, operator),
-            (Some(_), Operator::Eq) => return Vec::new(),
-            (Some(_), Operator::Ne) => return vec![Self::ALL],
-            (Some(at), Operator::Gt | Operator::Ge) => (&text[..at], Operator::Gt),
-            (Some(at), Operator::Lt | Operator::Le) => (&text[..at], Operator::Le),
+        let is_key = key_problem(text).is_none();
+        let (text, operator) = match (operator, continued_key(text)) {
+            (Operator::Eq, _) if !is_key => return Vec::new(),
+            (Operator::Ne, _) if !is_key => return vec![Self::ALL],
+            (Operator::Gt | Operator::Ge, Some(key)) => (key, Operator::Gt),
+            (Operator::Lt | Operator::Le, Some(key)) => (key, Operator::Le),
+            _ => (text, operator),
         };
         let mut at = Vec::with_capacity(text.len() + 1);
         push_ordered(&mut at, text);
@@ -143,6 +145,18 @@ impl Interval {
     }
 }
 
+/// What comes before the first control character of a text, or before it is longer than any key; `None` if it has
+/// neither. Every key compares with this as it does with the whole, only that none equals the whole.
+fn continued_key(text: &str) -> Option<&str> {
+    let mut units = 0;
+    let end = text.char_indices().find(|(_, character)| {
+        let is_over = *character < KEY_CHARACTER_MIN || units >= KEY_UNITS_MAX;
+        units += character.len_utf16();
+        is_over
+    });
+    end.map(|(at, _)| &text[..at])
+}
+
 /// Every pair of a partition key and a row key from two intervals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeyBox {
@@ -152,6 +166,12 @@ pub(super) struct KeyBox {
 
 impl KeyBox {
     pub(super) const ALL: KeyBox = KeyBox { partition: Interval::ALL, row: Interval::ALL };
+
+    /// Bytes of the bounds.
+    pub(super) fn bytes(&self) -> usize {
+        let bytes = |it: &Interval| it.start.len() + it.end.as_ref().map_or(0, Vec::len);
+        bytes(&self.partition) + bytes(&self.row)
+    }
 
     pub(super) fn intersection(&self, other: &Self) -> Option<Self> {
         let partition = self.partition.intersection(&other.partition)?;

@@ -39,24 +39,25 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
     let members = read_members(json)?;
     let mut body = EntityBody { partition_key: None, row_key: None, entity: Vec::new() };
     let mut writer = EntityWriter::with_capacity(json.len());
+    let annotations = Annotations::of(&members);
     let mut names = NameSet::default();
     let mut scratch = Vec::new();
     let mut count = 0;
-    for (index, member) in members.list.iter().enumerate() {
+    for (index, member) in members.iter().enumerate() {
         let name = member.name.as_ref();
         if memchr(b'@', name.as_bytes()).is_some() || name.starts_with("odata.") {
             continue;
         }
-        if !names.insert(name) {
+        if !names.insert(&members, index) {
             return Err(ErrorCode::DuplicatePropertiesSpecified.into());
         }
         match name {
             "Timestamp" => {}
-            "PartitionKey" => body.partition_key = read_key(&members, index)?,
-            "RowKey" => body.row_key = read_key(&members, index)?,
+            "PartitionKey" => body.partition_key = read_key(&annotations, index)?,
+            "RowKey" => body.row_key = read_key(&annotations, index)?,
             _ => {
                 check_name(name)?;
-                let Some(value) = read_value(&members, index, &mut scratch)? else { continue };
+                let Some(value) = read_value(&annotations, index, &mut scratch)? else { continue };
                 check_value(name, &value)?;
                 count += 1;
                 if count > PROPERTIES_MAX {
@@ -73,7 +74,7 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
 /// Reads the body of Create Table, `{"TableName":"x"}`.
 pub fn read_table_name(json: &[u8]) -> Result<String> {
     let members = read_members(json)?;
-    match members.list.into_iter().find(|member| member.name == "TableName") {
+    match members.into_iter().find(|member| member.name == "TableName") {
         Some(Member { value: Scalar::String(name), .. }) => Ok(name.into_owned()),
         Some(Member { value: Scalar::Null, .. }) | None => {
             Err(ErrorCode::PropertiesNeedValue.into())
@@ -83,9 +84,9 @@ pub fn read_table_name(json: &[u8]) -> Result<String> {
 }
 
 /// A key as a member: a string, or nothing.
-fn read_key(members: &Members<'_>, index: usize) -> Result<Option<String>> {
-    let annotated = annotation(members, index)?;
-    match (&members.list[index].value, annotated) {
+fn read_key(annotations: &Annotations<'_>, index: usize) -> Result<Option<String>> {
+    let annotated = annotations.edm_type(index)?;
+    match (&annotations.members[index].value, annotated) {
         (Scalar::Null, _) => Ok(None),
         (Scalar::String(text), None | Some(EdmType::String)) => Ok(Some(text.to_string())),
         _ => Err(ErrorCode::InvalidInput.into()),
@@ -94,12 +95,12 @@ fn read_key(members: &Members<'_>, index: usize) -> Result<Option<String>> {
 
 /// The typed value of a member, or `None` for a null. Binaries are decoded into `scratch`.
 fn read_value<'a>(
-    members: &'a Members<'_>,
+    annotations: &Annotations<'a>,
     index: usize,
     scratch: &'a mut Vec<u8>,
 ) -> Result<Option<Value<'a>>> {
-    let annotated = annotation(members, index)?;
-    let value = &members.list[index].value;
+    let annotated = annotations.edm_type(index)?;
+    let value = &annotations.members[index].value;
     let typed = match annotated {
         None => infer(value),
         Some(edm_type) => convert(value, edm_type, scratch),
@@ -175,22 +176,60 @@ fn plain_zero(value: f64) -> f64 {
     if value == 0.0 { 0.0 } else { value }
 }
 
-/// The type that the annotation of a member names, wherever in the object it stands.
-fn annotation(members: &Members<'_>, index: usize) -> Result<Option<EdmType>> {
-    let name = members.list[index].name.as_ref();
-    // It nearly always stands directly before its property.
-    let before = index.checked_sub(1).map(|before| &members.list[before]);
-    let found = before.filter(|member| member.annotates(name)).or_else(|| {
-        let mut strays = members.strays.iter().map(|stray| &members.list[*stray]);
-        strays.find(|member| member.annotates(name))
-    });
-    match found.map(|member| &member.value) {
-        None | Some(Scalar::Null) => Ok(None),
-        Some(Scalar::String(name)) => {
-            EdmType::from_name(name).map(Some).ok_or_else(StorageError::processing)
+/// The annotations of an object, found by the name of their property. Nearly always they stand directly before it;
+/// others are found by comparing while they are few, by searching a sorted list when they are many.
+struct Annotations<'a> {
+    members: &'a [Member<'a>],
+    /// Those elsewhere, in their order; sorted by name, if they are many.
+    strays: Vec<&'a Member<'a>>,
+}
+
+impl<'a> Annotations<'a> {
+    const FEW: usize = 24;
+
+    fn of(members: &'a [Member<'a>]) -> Self {
+        let is_stray = |(index, member): &(usize, &Member<'_>)| {
+            let next = members.get(index + 1).map(|next| next.name.as_ref());
+            annotated_name(member).is_some_and(|name| next != Some(name))
+        };
+        let found = members.iter().enumerate().filter(is_stray);
+        let mut strays: Vec<_> = found.map(|(_, member)| member).collect();
+        if strays.len() > Self::FEW {
+            // Keeps those of the same name in their order.
+            strays.sort_by(|a, b| a.name.cmp(&b.name));
         }
-        Some(_) => Err(StorageError::processing()),
+        Self { members, strays }
     }
+
+    /// The type that the annotation of a member names, wherever in the object it stands. The first of several
+    /// counts, or the one directly before the member.
+    fn edm_type(&self, index: usize) -> Result<Option<EdmType>> {
+        let name = self.members[index].name.as_ref();
+        let before = index.checked_sub(1).map(|before| &self.members[before]);
+        let before = before.filter(|member| annotated_name(member) == Some(name));
+        match before.or_else(|| self.find(name)).map(|member| &member.value) {
+            None | Some(Scalar::Null) => Ok(None),
+            Some(Scalar::String(name)) => {
+                EdmType::from_name(name).map(Some).ok_or_else(StorageError::processing)
+            }
+            Some(_) => Err(StorageError::processing()),
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&'a Member<'a>> {
+        if self.strays.len() <= Self::FEW {
+            let annotates = |member: &&&Member<'_>| annotated_name(member) == Some(name);
+            return self.strays.iter().find(annotates).copied();
+        }
+        let wanted = [name, TYPE_ANNOTATION].concat();
+        let at = self.strays.partition_point(|member| *member.name < *wanted);
+        self.strays.get(at).copied().filter(|member| member.name == wanted)
+    }
+}
+
+/// The name of the property that a member annotates, if it is an annotation.
+fn annotated_name<'m>(member: &'m Member<'_>) -> Option<&'m str> {
+    member.name.strip_suffix(TYPE_ANNOTATION)
 }
 
 /// Finds names that come twice: by comparing while they are few, by hashing when they are many.
@@ -203,8 +242,9 @@ struct NameSet<'a> {
 impl<'a> NameSet<'a> {
     const FEW: usize = 24;
 
-    /// Whether the name is new.
-    fn insert(&mut self, name: &'a str) -> bool {
+    /// Whether the name of `members[index]` is new.
+    fn insert(&mut self, members: &'a [Member<'_>], index: usize) -> bool {
+        let name = members[index].name.as_ref();
         if self.few.len() < Self::FEW {
             let new = !self.few.contains(&name);
             self.few.push(name);
@@ -214,39 +254,9 @@ impl<'a> NameSet<'a> {
     }
 }
 
-/// The members of an object, in its order.
-struct Members<'a> {
-    list: Vec<Member<'a>>,
-    /// Type annotations that do not stand directly before their property.
-    strays: Vec<usize>,
-}
-
-impl<'a> Members<'a> {
-    fn new(list: Vec<Member<'a>>) -> Self {
-        let is_stray = |index: &usize| match list.get(index + 1) {
-            Some(next) => !list[*index].annotates(&next.name),
-            None => true,
-        };
-        let annotations = list.iter().enumerate().filter(|(_, member)| member.is_annotation());
-        let strays = annotations.map(|(index, _)| index).filter(is_stray).collect();
-        Self { list, strays }
-    }
-}
-
 struct Member<'a> {
     name: Cow<'a, str>,
     value: Scalar<'a>,
-}
-
-impl Member<'_> {
-    fn is_annotation(&self) -> bool {
-        self.name.ends_with(TYPE_ANNOTATION)
-    }
-
-    /// Whether this names the type of the property `name`.
-    fn annotates(&self, name: &str) -> bool {
-        self.name.strip_suffix(TYPE_ANNOTATION).is_some_and(|annotated| annotated == name)
-    }
 }
 
 /// A JSON value that a property can have.
@@ -258,13 +268,17 @@ enum Scalar<'a> {
     String(Cow<'a, str>),
 }
 
-fn read_members(json: &[u8]) -> Result<Members<'_>> {
+fn read_members(json: &[u8]) -> Result<Vec<Member<'_>>> {
     let json = json.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(json);
     // Checked once as a whole, not string by string.
     let text =
         std::str::from_utf8(json).map_err(|error| StorageError::processing().caused_by(error))?;
-    serde_json::from_str(text).map_err(|error| StorageError::processing().caused_by(error))
+    serde_json::from_str::<Members<'_>>(text)
+        .map(|members| members.0)
+        .map_err(|error| StorageError::processing().caused_by(error))
 }
+
+struct Members<'a>(Vec<Member<'a>>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -288,7 +302,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
                     }
                     members.push(Member { name, value: map.next_value()? });
                 }
-                Ok(Members::new(members))
+                Ok(Members(members))
             }
         }
 
@@ -410,6 +424,20 @@ mod tests {
                 Ticks::MIN_STORED
             )
         );
+    }
+
+    #[test]
+    fn many_annotations_are_found_too() {
+        let count = 100;
+        let mut members = Vec::new();
+        members.extend((0..count).map(|n| format!(r#""p{n}":"{n}""#)));
+        members.extend((0..count).rev().map(|n| format!(r#""p{n}@odata.type":"Edm.Int64""#)));
+        // The first of several counts.
+        members.extend((0..count).map(|n| format!(r#""p{n}@odata.type":"Edm.Guid""#)));
+        members.push(r#""q":"5""#.to_owned());
+        let expected: Vec<_> = (0..count).map(|n| format!("p{n}=Int64({n})")).collect();
+        let expected = format!("{} q=String(\"5\")", expected.join(" "));
+        assert_eq!(debug(&format!("{{{}}}", members.join(","))), expected);
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl EntityFormat {
                 self.push_key(out, "RowKey", row_key);
                 self.push_timestamp(out, entity.timestamp());
                 for property in entity.properties() {
-                    self.push_property(out, &property?);
+                    self.push_property(out, &property?)?;
                 }
             }
             Some(select) => self.push_selected(out, select, partition_key, row_key, entity)?,
@@ -170,7 +170,7 @@ impl EntityFormat {
         for property in entity.properties() {
             let property = property?;
             if selected(property.name) {
-                self.push_property(out, &property);
+                self.push_property(out, &property)?;
             }
         }
         for (name, found) in select.names().iter().zip(found) {
@@ -223,21 +223,27 @@ impl EntityFormat {
         out.extend_from_slice(b"\",");
     }
 
-    fn push_property(&self, out: &mut Vec<u8>, property: &Property<'_>) {
+    fn push_property(
+        &self,
+        out: &mut Vec<u8>,
+        property: &Property<'_>,
+    ) -> Result<(), MalformedEntity> {
         // A string is copied as it is; only the other types need their value.
         if property.edm_type == EdmType::String {
             push_name(out, property.name);
             push_string(out, property.payload);
             out.push(b',');
-            return;
+            return Ok(());
         }
-        let Some(value) = property.value() else { return };
+        // An entity without a property that it has would be a wrong answer.
+        let value = property.value().ok_or(MalformedEntity { at: property.at })?;
         if self.level != MetadataLevel::None && is_annotated(&value) {
             push_annotation(out, property.name, property.edm_type);
         }
         push_name(out, property.name);
         push_value(out, &value);
         out.push(b',');
+        Ok(())
     }
 }
 
@@ -423,6 +429,20 @@ mod tests {
             text.contains(r#""odata.editLink":"t(PartitionKey='A''aaa%22_b',RowKey='x%20y')""#)
         );
         assert!(text.contains(r#""PartitionKey":"A'aaa\"_b","RowKey":"x y""#));
+    }
+
+    /// A stored date that is none: the entity is damaged, and what is left of it is not the entity.
+    #[test]
+    fn a_stored_value_that_is_none_is_an_error() {
+        let mut bytes = entity(&[("A", Value::Int32(1)), ("D", Value::DateTime(Ticks::MAX))]);
+        let at = bytes.len() - 1;
+        bytes[at] = 0x7F;
+        for select in [None, Some("D")] {
+            let format = format(MetadataLevel::Minimal, select);
+            let entity = EntityRef::parse(&bytes).unwrap();
+            let written = format.push_element(&mut Vec::new(), "p", "r", entity);
+            assert_eq!(written, Err(MalformedEntity { at: bytes.len() - 11 }));
+        }
     }
 
     #[test]

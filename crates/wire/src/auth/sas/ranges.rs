@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use super::refused;
 use crate::error::Result;
-use crate::key::compare_text;
+use crate::key::{SEPARATOR, compare_text, push_entity_key, push_ordered};
 
 /// One end of a range; a row key cannot stand without its partition key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,8 @@ impl KeyRangeLimit {
     /// Assembles the range from the values of `spk`, `srk`, `epk` and `erk`.
     ///
     /// # Errors
-    /// 403 `AuthenticationFailed` for a row key without its partition key.
+    /// 403 `AuthenticationFailed` for a row key without its partition key, and for a bound with a control
+    /// character.
     pub fn new(
         start_partition_key: Option<&str>,
         start_row_key: Option<&str>,
@@ -51,6 +52,33 @@ impl KeyRangeLimit {
         self.start.as_ref().is_none_or(after_start) && self.end.as_ref().is_none_or(before_end)
     }
 
+    /// The range in the bytes of [`crate::key`]: the first key in it and the first key after it, for scans.
+    pub fn key_span(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+        let first = |bound: &KeyBound| {
+            let mut key = Vec::new();
+            let row_key = bound.row_key.as_deref().unwrap_or_default();
+            push_entity_key(&mut key, &bound.partition_key, row_key);
+            key
+        };
+        let after = |bound: &KeyBound| {
+            let mut key = Vec::new();
+            match &bound.row_key {
+                // After this row.
+                Some(row_key) => {
+                    push_entity_key(&mut key, &bound.partition_key, row_key);
+                    key.push(SEPARATOR);
+                }
+                // After all of this partition.
+                None => {
+                    push_ordered(&mut key, &bound.partition_key);
+                    key.push(SEPARATOR + 1);
+                }
+            }
+            key
+        };
+        (self.start.as_ref().map(first), self.end.as_ref().map(after))
+    }
+
     pub fn start_partition_key(&self) -> Option<&str> {
         self.start.as_ref().map(|bound| bound.partition_key.as_str())
     }
@@ -70,6 +98,12 @@ impl KeyRangeLimit {
 
 impl KeyBound {
     fn new(partition_key: Option<&str>, row_key: Option<&str>) -> Result<Option<Self>> {
+        // No key has such a character, and the bytes of keys have no place for one: a scan of the range would not
+        // be the range.
+        let is_control = |character: char| character < ' ';
+        if [partition_key, row_key].into_iter().flatten().any(|key| key.contains(is_control)) {
+            return Err(refused("a key bound has a control character"));
+        }
         match (partition_key, row_key) {
             (Some(partition_key), row_key) => Ok(Some(Self {
                 partition_key: partition_key.to_owned(),
@@ -126,6 +160,44 @@ mod tests {
         ] {
             assert_eq!(limit.contains(key.0, key.1), inside, "{limit:?} {key:?}");
         }
+    }
+
+    #[test]
+    fn a_scan_of_the_range_is_the_range() {
+        let keys = ["", " ", "a", "a ", "b", "b\u{FFFD}", "\u{1F600}", "\u{E000}"];
+        let bounds = ["-", "", "a", "b", "\u{1F600}", "\u{E000}"];
+        for spk in bounds {
+            for epk in bounds {
+                for (srk, erk) in [("-", "-"), ("", "a"), ("b", ""), ("\u{E000}", "\u{1F600}")] {
+                    let of = |partition: &str, row: &'static str| {
+                        if partition == "-" { "-" } else { row }
+                    };
+                    let limit = range(spk, of(spk, srk), epk, of(epk, erk));
+                    let (lower, upper) = limit.key_span();
+                    for (partition_key, row_key) in
+                        keys.iter().flat_map(|pk| keys.map(|rk| (*pk, rk)))
+                    {
+                        let mut key = Vec::new();
+                        push_entity_key(&mut key, partition_key, row_key);
+                        let scanned = lower.as_ref().is_none_or(|lower| *lower <= key)
+                            && upper.as_ref().is_none_or(|upper| key < *upper);
+                        let expected = limit.contains(partition_key, row_key);
+                        assert_eq!(scanned, expected, "{limit:?} {partition_key:?} {row_key:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_bound_with_a_control_character_is_refused() {
+        for bound in ["\0", "a\u{1}b", "\u{1f}"] {
+            for (pk, rk) in [(bound, ""), ("", bound)] {
+                assert!(KeyRangeLimit::new(Some(pk), Some(rk), None, None).is_err(), "{bound:?}");
+                assert!(KeyRangeLimit::new(None, None, Some(pk), Some(rk)).is_err(), "{bound:?}");
+            }
+        }
+        range(" ", "\u{7f}", "\u{9f}", " ");
     }
 
     #[test]

@@ -1,0 +1,133 @@
+//! Entities as clients send them: into the stored form, out of it at every metadata level, and in again.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value as Json;
+use tavola_wire::Ticks;
+use tavola_wire::entity::{
+    EntityRef, EntityWriter, PROPERTIES_MAX, Property, check_name, check_value, merge,
+    set_timestamp,
+};
+use tavola_wire::json::{EntityBody, EntityFormat, read_entity, read_table_name};
+use tavola_wire::names::key_problem;
+use tavola_wire::negotiate::MetadataLevel;
+
+use crate::input::assert_refusal;
+
+pub fn run(data: &[u8]) {
+    if let Err(error) = read_table_name(data) {
+        assert_refusal(&error);
+    }
+    let mut body = match read_entity(data) {
+        Ok(body) => body,
+        Err(error) => return assert_refusal(&error),
+    };
+    set_timestamp(&mut body.entity, Ticks::parse_iso("2024-02-29T12:34:56.7891234Z").unwrap());
+    let entity = EntityRef::parse(&body.entity).expect("what was just read");
+    let properties: Vec<_> = entity.properties().map(|property| property.unwrap()).collect();
+    stored_form(&body, &properties);
+    same_members(data, &body, &properties);
+    written_and_read_again(&body, entity, &properties);
+    assert_eq!(properties_of(&merge(entity, entity).unwrap()), properties_of(&body.entity));
+}
+
+/// Within the limits, each name once, and the bytes that a writer writes.
+fn stored_form(body: &EntityBody, properties: &[Property<'_>]) {
+    assert!(properties.len() <= PROPERTIES_MAX);
+    let mut names = BTreeSet::new();
+    let mut writer = EntityWriter::new();
+    for property in properties {
+        let (name, value) = (property.name_str().unwrap(), property.value().unwrap());
+        check_name(name).expect("a checked name");
+        check_value(name, &value).expect("a checked value");
+        assert!(names.insert(name), "{name} is there twice");
+        writer.push(name, value);
+    }
+    assert_eq!(properties_of(&writer.finish()), properties_of(&body.entity));
+}
+
+/// The bytes behind the timestamp.
+fn properties_of(entity: &[u8]) -> &[u8] {
+    &entity[10..]
+}
+
+/// The same members as a plain reading of the same JSON has.
+fn same_members(data: &[u8], body: &EntityBody, properties: &[Property<'_>]) {
+    let data = data.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(data);
+    let json: Json = serde_json::from_slice(data).expect("JSON that was read is JSON");
+    let members = json.as_object().expect("an entity is an object");
+    let is_text = |name: &str| members.get(name).and_then(Json::as_str);
+    assert_eq!(body.partition_key.as_deref(), is_text("PartitionKey"));
+    assert_eq!(body.row_key.as_deref(), is_text("RowKey"));
+    let is_property = |name: &&String| {
+        let is_system = ["PartitionKey", "RowKey", "Timestamp"].contains(&name.as_str());
+        !is_system
+            && !name.contains('@')
+            && !name.starts_with("odata.")
+            && !members[*name].is_null()
+    };
+    let expected: BTreeSet<_> = members.keys().filter(is_property).map(String::as_str).collect();
+    let found: BTreeSet<_> = properties.iter().map(|it| it.name_str().unwrap()).collect();
+    assert_eq!(found, expected);
+    for property in properties {
+        let name = property.name_str().unwrap();
+        // A type that is named is the type that is stored.
+        if let Some(named) = is_text(&format!("{name}@odata.type"))
+            && data.windows(11).filter(|text| text == b"@odata.type").count() == 1
+        {
+            assert_eq!(property.edm_type.name(), named, "{name}");
+        }
+    }
+}
+
+fn written_and_read_again(body: &EntityBody, entity: EntityRef<'_>, properties: &[Property<'_>]) {
+    let key = |key: &Option<String>| {
+        let key = key.as_deref().unwrap_or("key");
+        if key_problem(key).is_none() { key.to_owned() } else { "other".to_owned() }
+    };
+    let (partition_key, row_key) = (key(&body.partition_key), key(&body.row_key));
+    for level in [MetadataLevel::None, MetadataLevel::Minimal, MetadataLevel::Full] {
+        let format = EntityFormat::new(level, "http://host/acct", "acct", "tbl", None).unwrap();
+        let mut out = Vec::new();
+        format.push_element(&mut out, &partition_key, &row_key, entity).expect("an entity");
+        let json: Json = serde_json::from_slice(&out).expect("what is written is JSON");
+        assert_eq!(json["Timestamp"], "2024-02-29T12:34:56.7891234Z");
+        let mut list = Vec::new();
+        format.push_list_start(&mut list);
+        format.push_item(&mut list, true, &partition_key, &row_key, entity).unwrap();
+        format.push_item(&mut list, false, &partition_key, &row_key, entity).unwrap();
+        format.push_list_end(&mut list);
+        let list: Json = serde_json::from_slice(&list).expect("what is written is JSON");
+        assert_eq!(list["value"].as_array().map(Vec::len), Some(2));
+
+        let again = read_entity(&out).expect("what is written can be read");
+        assert_eq!(again.partition_key.as_deref(), Some(partition_key.as_str()));
+        assert_eq!(again.row_key.as_deref(), Some(row_key.as_str()));
+        if level == MetadataLevel::None {
+            let count = EntityRef::parse(&again.entity).unwrap().property_count();
+            assert_eq!(count, properties.len());
+        } else {
+            assert_eq!(properties_of(&again.entity), properties_of(&body.entity), "{json}");
+        }
+    }
+    selected(entity, properties, &partition_key, &row_key);
+}
+
+/// A projection has the names that were asked for and no other, in any number.
+fn selected(
+    entity: EntityRef<'_>,
+    properties: &[Property<'_>],
+    partition_key: &str,
+    row_key: &str,
+) {
+    let names = properties.iter().step_by(2).map(|it| it.name_str().unwrap());
+    let names: Vec<_> = names.chain(["RowKey", "Absent__"]).collect();
+    let select = names.join(",");
+    let format =
+        EntityFormat::new(MetadataLevel::None, "http://host/acct", "acct", "tbl", Some(&select));
+    let mut out = Vec::new();
+    format.unwrap().push_element(&mut out, partition_key, row_key, entity).unwrap();
+    let json: Json = serde_json::from_slice(&out).expect("what is written is JSON");
+    let found: BTreeSet<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(found, names.into_iter().collect());
+}
