@@ -157,6 +157,17 @@ fn bodies_that_are_no_entity() {
     assert!(client.rows(&table, "").is_empty());
 }
 
+#[test]
+fn a_table_with_two_names() {
+    let client = shared_client();
+    let body = r#"{"TableName":"TwoNamesA","TableName":"TwoNamesB"}"#;
+    let create = client.request("POST", "/Tables").body("application/json", body);
+    expect(create.send(), 400, "DuplicatePropertiesSpecified", DUPLICATE);
+    for name in ["TwoNamesA", "TwoNamesB"] {
+        client.get(format!("/Tables('{name}')")).send().expect_error(404, "ResourceNotFound");
+    }
+}
+
 /// An integer beyond 32 bits is a double on the service, however long it is (4.2).
 #[test]
 fn long_integers_are_doubles() {
@@ -361,6 +372,7 @@ fn xml_bodies() {
     let client = shared_client();
     let table = client.new_table();
     let deep = format!("{}{}", "<a>".repeat(50_000), "</a>".repeat(50_000));
+    let wide = format!("<a>{}</a>", "<b/>".repeat(500_000));
     let bomb = "<!DOCTYPE a [<!ENTITY b \"bbbb\"><!ENTITY c \"&b;&b;\">]><a>&c;</a>";
     let acl = |inner: &str| {
         format!(
@@ -383,6 +395,7 @@ fn xml_bodies() {
     for path in [&policies, &properties] {
         for body in [
             deep.as_bytes(),
+            wide.as_bytes(),
             bomb.as_bytes(),
             b"<a>\xff</a>",
             b"<a",

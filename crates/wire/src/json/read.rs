@@ -74,7 +74,12 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
 /// Reads the body of Create Table, `{"TableName":"x"}`.
 pub fn read_table_name(json: &[u8]) -> Result<String> {
     let members = read_members(json)?;
-    match members.into_iter().find(|member| member.name == "TableName") {
+    let mut named = members.into_iter().filter(|member| member.name == "TableName");
+    let first = named.next();
+    if named.next().is_some() {
+        return Err(ErrorCode::DuplicatePropertiesSpecified.into());
+    }
+    match first {
         Some(Member { value: Scalar::String(name), .. }) => Ok(name.into_owned()),
         Some(Member { value: Scalar::Null, .. }) | None => {
             Err(ErrorCode::PropertiesNeedValue.into())
@@ -513,6 +518,8 @@ mod tests {
         let code = |json: &str| read_table_name(json.as_bytes()).unwrap_err().code();
         assert_eq!(code("{}"), ErrorCode::PropertiesNeedValue);
         assert_eq!(code(r#"{"TableName":5}"#), ErrorCode::InvalidInput);
+        let twice = r#"{"TableName":"x","TableName":"x"}"#;
+        assert_eq!(code(twice), ErrorCode::DuplicatePropertiesSpecified);
     }
 
     proptest! {

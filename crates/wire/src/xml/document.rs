@@ -14,6 +14,10 @@ use crate::error::{ErrorCode, Result, StorageError};
 /// open elements.
 const DEPTH_MAX: usize = 8;
 
+/// More than any document of the service has (five CORS rules, and all else, are some sixty), so that a large body of
+/// empty elements does not become a much larger tree.
+const ELEMENTS_MAX: usize = 1000;
+
 /// What bodies of the live service start with.
 pub(super) const BYTE_ORDER_MARK: &str = "\u{feff}";
 pub(super) const DECLARATION: &str = r#"<?xml version="1.0" encoding="utf-8"?>"#;
@@ -113,6 +117,7 @@ impl<'e> Children<'e> {
 #[derive(Default)]
 struct Builder {
     open: Vec<Element>,
+    count: usize,
     root: Option<Element>,
 }
 
@@ -123,6 +128,10 @@ impl Builder {
         }
         if self.root.is_some() {
             return Err(invalid("the document has more than one root"));
+        }
+        self.count += 1;
+        if self.count > ELEMENTS_MAX {
+            return Err(invalid("the document has too many elements"));
         }
         let name = start.local_name().into_inner().to_owned();
         self.open.push(Element { name, ..Element::default() });
@@ -257,6 +266,9 @@ pub(super) mod tests {
         assert_invalid(parse(b"<a>\xff</a>"), "not UTF-8");
         let allowed = "<a>".repeat(DEPTH_MAX) + &"</a>".repeat(DEPTH_MAX);
         parse(allowed.as_bytes()).unwrap();
+        let children = |count| format!("<a>{}</a>", "<b/>".repeat(count));
+        parse(children(ELEMENTS_MAX - 1).as_bytes()).unwrap();
+        assert_invalid(parse(children(ELEMENTS_MAX).as_bytes()), "too many elements");
     }
 
     proptest! {
