@@ -1,10 +1,12 @@
 //! `tavola cert`: a self-signed certificate for development.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -26,8 +28,9 @@ pub fn run(options: &CertOptions) -> anyhow::Result<()> {
     std::fs::create_dir_all(&options.out)
         .with_context(|| format!("cannot make the folder {}", options.out.display()))?;
     let (cert, key) = (options.out.join("cert.pem"), options.out.join("key.pem"));
-    write(&key, &made.signing_key.serialize_pem(), options.force, 0o600)?;
-    write(&cert, &made.cert.pem(), options.force, 0o644)?;
+    let key_text = pem("PRIVATE KEY", &made.signing_key.serialize_der());
+    write(&key, &key_text, options.force, 0o600)?;
+    write(&cert, &pem("CERTIFICATE", made.cert.der()), options.force, 0o644)?;
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "Certificate: {}\nKey: {}", cert.display(), key.display())?;
     writeln!(
@@ -39,6 +42,17 @@ pub fn run(options: &CertOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The text form of a certificate or a key: base64 in lines of 64 characters between two marks (RFC 7468).
+fn pem(label: &str, der: &[u8]) -> String {
+    let mut text = format!("-----BEGIN {label}-----\n");
+    // 48 bytes are 64 characters.
+    for line in der.chunks(48) {
+        STANDARD.encode_string(line, &mut text);
+        text.push('\n');
+    }
+    text + &format!("-----END {label}-----\n")
+}
+
 fn write(path: &Path, text: &str, force: bool, mode: u32) -> anyhow::Result<()> {
     create(path, force, mode)
         .and_then(|mut file| file.write_all(text.as_bytes()))
@@ -46,8 +60,15 @@ fn write(path: &Path, text: &str, force: bool, mode: u32) -> anyhow::Result<()> 
 }
 
 fn create(path: &Path, force: bool, mode: u32) -> std::io::Result<File> {
+    if force {
+        // Removed, not overwritten: an old file would keep its permissions, and a link would be followed.
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
     let mut options = OpenOptions::new();
-    options.write(true).create(force).truncate(force).create_new(!force);
+    options.write(true).create_new(true);
     // A private key is its owner's alone.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);

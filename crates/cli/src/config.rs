@@ -4,13 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use tavola_server::config::{
     AccountConfig, AccountKey, BearerConfig, Config, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY,
     KeySource, Limits, Storage, TABLE_PORT, TlsFiles, default_roles,
 };
 
-use crate::options::{BearerOptions, ServeOptions};
+use crate::options::{BearerOptions, Secret, ServeOptions};
 
 /// The data folder, in the location.
 const DATA_FOLDER: &str = "tavola-data";
@@ -22,9 +22,20 @@ pub fn with_file(flags: ServeOptions) -> anyhow::Result<ServeOptions> {
     let Some(path) = &flags.config else { return Ok(flags) };
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the configuration file {}", path.display()))?;
-    let file: ServeOptions = toml::from_str(&text)
-        .with_context(|| format!("the configuration file {} is not valid", path.display()))?;
+    let file: ServeOptions = toml::from_str(&text).map_err(|error| invalid(path, &text, &error))?;
     Ok(overlay(flags, file))
+}
+
+/// Where and why, without the line itself: someone may have put a key there.
+fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let reason = match error.message() {
+        // A value of a wrong type is quoted in the message.
+        message if message.starts_with("invalid type") => "a value has the wrong type",
+        message => message,
+    };
+    anyhow!("the configuration file {} is not valid: line {line}: {reason}", path.display())
 }
 
 fn overlay(flags: ServeOptions, file: ServeOptions) -> ServeOptions {
@@ -138,7 +149,7 @@ fn bearer(options: &BearerOptions) -> anyhow::Result<BearerConfig> {
 fn accounts(options: &ServeOptions) -> anyhow::Result<Vec<AccountConfig>> {
     let text = match (&options.accounts_file, &options.accounts_text) {
         (Some(path), _) => read_accounts(path)?,
-        (None, Some(text)) => text.clone(),
+        (None, Some(Secret(text))) => text.clone(),
         (None, None) => format!("{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}"),
     };
     parse_accounts(&text)
@@ -261,6 +272,26 @@ mod tests {
     #[test]
     fn unknown_keys_of_the_file_are_refused() {
         assert!(toml::from_str::<ServeOptions>("prot = 1").is_err());
+    }
+
+    #[test]
+    fn an_invalid_file_is_not_quoted() {
+        for (text, reason) in [
+            ("port = 1\naccounts = \"a:c2VjcmV0\"\n", "line 2: unknown field `accounts`"),
+            ("port = \"c2VjcmV0\"\n", "line 1: a value has the wrong type"),
+            ("\n\naccounts-file = \"c2VjcmV0\nport = 1", "line 3: "),
+        ] {
+            let error = toml::from_str::<ServeOptions>(text).unwrap_err();
+            let told = format!("{:#}", invalid(Path::new("tavola.toml"), text, &error));
+            assert!(told.contains(reason), "{told}");
+            assert!(!told.contains("c2VjcmV0"), "{told}");
+        }
+    }
+
+    #[test]
+    fn keys_of_the_environment_are_not_printed() {
+        let options = ServeOptions { accounts_text: Some(Secret("a:a2V5".into())), ..parse(&[]) };
+        assert!(!format!("{options:?}").contains("a2V5"));
     }
 
     #[test]

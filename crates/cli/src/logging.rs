@@ -1,6 +1,5 @@
 //! Where the log goes: standard error for operators, a file for `--debug`.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -11,6 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt};
 
 use crate::options::LogFormat;
+use crate::private;
 
 /// The variable that sets levels, such as `TAVOLA_LOG=debug`.
 const LEVELS: &str = "TAVOLA_LOG";
@@ -30,10 +30,7 @@ pub fn start(format: LogFormat, debug: Option<&Path>) -> anyhow::Result<()> {
     };
     let file = debug
         .map(|path| {
-            let file = File::options()
-                .create(true)
-                .append(true)
-                .open(path)
+            let file = private::append_to(path)
                 .with_context(|| format!("cannot write the debug log {}", path.display()))?;
             let layer = fmt::layer().with_writer(Mutex::new(file)).with_ansi(false);
             anyhow::Ok(layer.with_filter(LevelFilter::DEBUG))

@@ -5,6 +5,7 @@ mod config;
 mod health;
 mod logging;
 mod options;
+mod private;
 mod serve;
 
 use clap::{Parser, Subcommand};

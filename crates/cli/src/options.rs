@@ -53,7 +53,7 @@ pub struct ServeOptions {
     /// Accounts as `name:key1[:key2];...`, in place of the development account (environment only)
     #[arg(skip)]
     #[serde(skip)]
-    pub accounts_text: Option<String>,
+    pub accounts_text: Option<Secret>,
 
     /// File with one `name:key1[:key2]` a line, in place of the development account
     #[arg(long, env = "TAVOLA_ACCOUNTS_FILE", value_name = "FILE")]
@@ -110,6 +110,16 @@ pub struct ServeOptions {
     #[command(flatten)]
     #[serde(skip)]
     pub azurite: AzuriteOptions,
+}
+
+/// Text that holds keys: it is used, never shown.
+#[derive(Clone)]
+pub struct Secret(pub String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, ValueEnum)]

@@ -3,23 +3,27 @@
 use std::io::Write;
 
 use anyhow::Context;
-use tavola_server::config::{Config, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Storage};
+use tavola_server::config::{AccountConfig, AccountKey, Config, DEVELOPMENT_KEY, Storage};
 use tavola_server::{RunningServer, start};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::options::ServeOptions;
-use crate::{config, logging};
+use crate::options::{Secret, ServeOptions};
+use crate::{config, logging, private};
 
 pub fn run(mut options: ServeOptions) -> anyhow::Result<()> {
     // Not flags: a key on the command line is everyone's to read.
     options.accounts_text = ["TAVOLA_ACCOUNTS", "AZURITE_ACCOUNTS"]
         .into_iter()
-        .find_map(|name| std::env::var(name).ok().filter(|text| !text.trim().is_empty()));
+        .find_map(|name| std::env::var(name).ok().filter(|text| !text.trim().is_empty()))
+        .map(Secret);
     let options = config::with_file(options)?;
     let config = config::resolve(&options)?;
     logging::start(options.log_format.unwrap_or_default(), options.debug.as_deref())?;
     for warning in options.azurite.warnings() {
         tracing::warn!("{warning}");
+    }
+    for file in [&options.accounts_file, &options.key].into_iter().flatten() {
+        private::warn_if_readable_by_others(file);
     }
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -51,20 +55,30 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whoever has this key, under whatever name: it is printed in every manual.
 fn warn_of_development_key(config: &Config) {
-    let development = config.accounts.iter().any(|account| account.name == DEVELOPMENT_ACCOUNT);
-    if development && !config.listen.ip().is_loopback() {
+    if config.listen.ip().is_loopback() {
+        return;
+    }
+    for account in config.accounts.iter().filter(|account| has_development_key(account)) {
         tracing::warn!(
             address = %config.listen,
-            "the development account is served beyond this machine, and everyone knows its key"
+            account = account.name,
+            "the development key is served beyond this machine, and everyone knows it"
         );
     }
+}
+
+fn has_development_key(account: &AccountConfig) -> bool {
+    let development = AccountKey::from_base64(DEVELOPMENT_KEY).expect("a valid key");
+    AccountKey::any_signed(&account.keys, "a text", &development.sign("a text"))
 }
 
 /// What is told at the start, gathered before the configuration is used up.
 struct Notice {
     scheme: &'static str,
-    accounts: Vec<String>,
+    /// Names, and the key to show.
+    accounts: Vec<(String, &'static str)>,
     storage: String,
 }
 
@@ -72,12 +86,17 @@ impl Notice {
     fn of(config: &Config) -> Self {
         Self {
             scheme: if config.tls.is_some() { "https" } else { "http" },
-            accounts: config.accounts.iter().map(|account| account.name.clone()).collect(),
+            accounts: config.accounts.iter().map(Self::account).collect(),
             storage: match &config.storage {
                 Storage::Memory => "memory, gone when the service stops".to_owned(),
                 Storage::Folder { path, .. } => path.display().to_string(),
             },
         }
+    }
+
+    fn account(account: &AccountConfig) -> (String, &'static str) {
+        let key = if has_development_key(account) { DEVELOPMENT_KEY } else { "<key>" };
+        (account.name.clone(), key)
     }
 
     /// The line that test tools wait for, and connection strings ready to paste. Only the well-known key is
@@ -91,8 +110,7 @@ impl Notice {
             env!("CARGO_PKG_VERSION"),
             self.storage
         )?;
-        for account in &self.accounts {
-            let key = if account == DEVELOPMENT_ACCOUNT { DEVELOPMENT_KEY } else { "<key>" };
+        for (account, key) in &self.accounts {
             writeln!(
                 stdout,
                 "Connection string: DefaultEndpointsProtocol={scheme};AccountName={account};\

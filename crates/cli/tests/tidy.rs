@@ -66,6 +66,49 @@ fn files_stay_short_and_finished() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+/// Every line of the threat model names a test that shows it, and every test that it names is there.
+#[test]
+fn the_threat_model_names_tests_that_exist() {
+    let document = root().join("docs/security.md");
+    let text = std::fs::read_to_string(&document).unwrap();
+    let tables = text.split("| What | Shown by |\n|---|---|\n").skip(1);
+    let rows = tables.flat_map(|table| table.lines().take_while(|line| line.starts_with('|')));
+    let mut named = 0;
+    for row in rows {
+        // [`name`](path)
+        let links: Vec<_> =
+            row.split("[`").skip(1).filter_map(|rest| rest.split_once("`](")).collect();
+        assert!(!links.is_empty(), "no test shows it: {row}");
+        for (name, rest) in links {
+            let (path, _) = rest.split_once(')').unwrap_or_else(|| panic!("a broken link: {row}"));
+            let file = document.parent().unwrap().join(path);
+            let source =
+                std::fs::read_to_string(&file).unwrap_or_else(|_| panic!("no {path}: {row}"));
+            assert!(is_test(&source, name), "{path} has no test {name}");
+            named += 1;
+        }
+    }
+    assert!(named > 50, "the tables are not read: {named}");
+}
+
+/// Whether the source has a function of this name that is a test.
+fn is_test(source: &str, name: &str) -> bool {
+    let lines: Vec<_> = source.lines().map(str::trim_start).collect();
+    let is_definition = |line: &str| {
+        [format!("fn {name}("), format!("async fn {name}(")]
+            .iter()
+            .any(|start| line.starts_with(start))
+    };
+    let definitions = (0..lines.len()).filter(|index| is_definition(lines[*index]));
+    // Attributes stand directly above.
+    definitions.into_iter().any(|index| {
+        let above = lines[..index].iter().rev().take_while(|line| line.starts_with("#["));
+        above
+            .into_iter()
+            .any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
+    })
+}
+
 fn source_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -22,7 +22,7 @@ use crate::ids::Id;
 use crate::respond::{self, ErrorFormat, Reply};
 use crate::route::{self, Operation, OperationName};
 use crate::services::Services;
-use crate::{auth, body, cors, table};
+use crate::{auth, body, cors, redact, table};
 
 /// Answers one request, whatever it is: an error becomes its reply, a panic 500.
 pub async fn answer(
@@ -156,12 +156,12 @@ impl Arrival<'_> {
         let status = reply.status().as_u16();
         self.services.metrics.answered(name, status, elapsed);
         self.services.metrics.response_bytes.inc_by(reply.body().len() as u64);
-        // The query stays out of the log: it may hold a signature.
+        // The query stays out of the log: it may hold a signature, and so may a path.
         tracing::debug!(
             request_id = %self.id,
             operation = name.as_str(),
             method = self.parts.method.as_str(),
-            path = self.parts.uri.path(),
+            path = %redact::path(self.parts.uri.path()),
             status,
             elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
             "request"

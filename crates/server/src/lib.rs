@@ -20,6 +20,7 @@ mod ids;
 mod jwks;
 mod layout;
 mod metrics;
+mod redact;
 mod respond;
 mod route;
 mod run;

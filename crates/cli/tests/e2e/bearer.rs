@@ -4,26 +4,27 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use rcgen::KeyPair;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
 
 use crate::support::client::unused_name;
 use crate::support::{Client, Credentials, Launch, Response, Server, now_ticks};
 
-const ISSUER: &str = "https://issuer.example/tenant/";
-const AUDIENCE: &str = "https://storage.azure.com";
-const CONTRIBUTOR: &str = "Storage Table Data Contributor";
+pub const ISSUER: &str = "https://issuer.example/tenant/";
+pub const AUDIENCE: &str = "https://storage.azure.com";
+pub const CONTRIBUTOR: &str = "Storage Table Data Contributor";
 const READER: &str = "Storage Table Data Reader";
 
 /// A key of an issuer, with its id.
-struct Issuer {
+pub struct Issuer {
     id: &'static str,
     pair: KeyPair,
 }
 
 impl Issuer {
-    fn new(id: &'static str) -> Self {
+    pub fn new(id: &'static str) -> Self {
         Self { id, pair: KeyPair::generate().expect("a P-256 key") }
     }
 
@@ -38,14 +39,19 @@ impl Issuer {
         })
     }
 
-    fn token(&self, claims: &Value) -> String {
-        let header = Header { kid: Some(self.id.to_owned()), ..Header::new(Algorithm::ES256) };
-        let key = EncodingKey::from_ec_der(&self.pair.serialize_der());
-        jsonwebtoken::encode(&header, claims, &key).expect("a token")
+    pub fn token(&self, claims: &Value) -> String {
+        let header = json!({"alg": "ES256", "typ": "JWT", "kid": self.id});
+        let encode = |part: &Value| URL_SAFE_NO_PAD.encode(part.to_string());
+        let message = format!("{}.{}", encode(&header), encode(claims));
+        let random = SystemRandom::new();
+        let der = self.pair.serialize_der();
+        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der, &random);
+        let signature = key.expect("a key").sign(&random, message.as_bytes()).expect("a signature");
+        format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 }
 
-fn claims(roles: &[&str]) -> Value {
+pub fn claims(roles: &[&str]) -> Value {
     json!({
         "iss": ISSUER, "aud": AUDIENCE, "exp": now_ticks().unix_seconds() + 600,
         "nbf": now_ticks().unix_seconds() - 600, "sub": "someone", "roles": roles,
@@ -56,15 +62,18 @@ fn claims(roles: &[&str]) -> Value {
 fn serve(keys: &[&Issuer], more: &str) -> Arc<Server> {
     let folder = tempfile::tempdir().expect("a folder");
     write_keys(folder.path(), keys);
-    let config = format!(
-        "[bearer]\nissuer = \"{ISSUER}\"\naudiences = [\"{AUDIENCE}\", \"https://other.example\"]\n\
-         jwks-file = \"keys.json\"\n{more}\n[bearer.roles]\nAuditor = \"r\"\n"
-    );
-    std::fs::write(folder.path().join("tavola.toml"), config).expect("a file");
+    std::fs::write(folder.path().join("tavola.toml"), config(more)).expect("a file");
     Arc::new(Server::start_in(Launch::new().args(["--config", "tavola.toml"]), folder))
 }
 
-fn write_keys(folder: &std::path::Path, keys: &[&Issuer]) {
+fn config(more: &str) -> String {
+    format!(
+        "[bearer]\nissuer = \"{ISSUER}\"\naudiences = [\"{AUDIENCE}\", \"https://other.example\"]\n\
+         jwks-file = \"keys.json\"\n{more}\n[bearer.roles]\nAuditor = \"r\"\n"
+    )
+}
+
+pub fn write_keys(folder: &std::path::Path, keys: &[&Issuer]) {
     let keys: Vec<_> = keys.iter().map(|key| key.jwk()).collect();
     std::fs::write(folder.join("keys.json"), json!({ "keys": keys }).to_string()).expect("a file");
 }
@@ -146,10 +155,12 @@ fn tokens_that_are_not_taken() {
     let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#);
     let payload = URL_SAFE_NO_PAD.encode(claims(&[READER]).to_string());
     assert_refused(read(&bearer(&server, format!("{none}.{payload}."))));
-    let secret = EncodingKey::from_secret(issuer.pair.public_key_raw());
-    let shared = Header { kid: Some("one".to_owned()), ..Header::new(Algorithm::HS256) };
-    let shared = jsonwebtoken::encode(&shared, &claims(&[READER]), &secret).expect("a token");
-    assert_refused(read(&bearer(&server, shared)));
+    // Signed with the public key, as if it were a shared secret.
+    let shared = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","typ":"JWT","kid":"one"}"#);
+    let message = format!("{shared}.{payload}");
+    let secret = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, issuer.pair.public_key_raw());
+    let signature = URL_SAFE_NO_PAD.encode(ring::hmac::sign(&secret, message.as_bytes()));
+    assert_refused(read(&bearer(&server, format!("{message}.{signature}"))));
 }
 
 /// An issuer changes its keys, and the file is read again.
@@ -188,4 +199,22 @@ fn a_bad_token_of_an_older_version() {
     assert_refused(read(&stranger));
     let older = stranger.get("/Tables").header("x-ms-version", "2019-02-02").send();
     older.expect_error(403, "AuthenticationFailed");
+}
+
+/// The roles of a token count for every account that the server has: issuers know nothing of accounts.
+#[test]
+fn roles_count_for_every_account() {
+    let issuer = Issuer::new("one");
+    let folder = tempfile::tempdir().expect("a folder");
+    write_keys(folder.path(), &[&issuer]);
+    std::fs::write(folder.path().join("tavola.toml"), config("allow-http = true")).expect("a file");
+    let launch = Launch::new().args(["--config", "tavola.toml"]);
+    let launch = launch.env("TAVOLA_ACCOUNTS", "first:a2V5;second:b3RoZXI=");
+    let server = Arc::new(Server::start_in(launch, folder));
+    for account in ["first", "second"] {
+        let mut client = bearer(&server, issuer.token(&claims(&[READER])));
+        (client.account, client.root) = (account.to_owned(), account.to_owned());
+        client.get("/Tables").send().expect(200);
+        client.create_table("more").expect_error(403, "AuthorizationPermissionMismatch");
+    }
 }

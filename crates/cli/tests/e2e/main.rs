@@ -6,6 +6,8 @@
 
 mod support;
 
+use support::random;
+
 mod bad_input;
 mod batch;
 mod bearer;
@@ -15,11 +17,17 @@ mod entities;
 mod filters;
 mod guide;
 mod limits;
+mod local_user;
 mod model;
+mod network_path;
 mod paging;
 mod running;
 mod sas;
+mod sas_model;
+mod sas_random;
+mod secrets;
 mod service;
 mod shared_key;
+mod stranger;
 mod tables;
 mod urls;

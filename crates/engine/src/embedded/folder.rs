@@ -9,7 +9,7 @@
 //! A folder that holds anything else without the marker is refused rather than written into: a mistyped path
 //! must not mix our files with somebody's.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ const IGNORED: [&str; 3] = ["lost+found", MARKER_TEMPORARY, LOCK];
 /// long as the returned file is open.
 pub(super) fn claim(path: &Path) -> Result<File, OpenError> {
     let failed = |source: io::Error| OpenError::Io { path: path.into(), source };
-    fs::create_dir_all(path).map_err(failed)?;
+    create(path).map_err(failed)?;
     // Looked at before the lock file is made: nothing is to be left in a folder that is not ours.
     read_marker(path)?;
     let lock = OpenOptions::new()
@@ -53,6 +53,23 @@ pub(super) fn claim(path: &Path) -> Result<File, OpenError> {
         write_marker(path).map_err(failed)?;
     }
     Ok(lock)
+}
+
+/// Makes the folder, for its owner alone. One that exists keeps its permissions: someone has chosen them.
+fn create(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    #[cfg(unix)]
+    if std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path)?.permissions()) & 0o005 != 0 {
+        tracing::warn!(
+            path = %path.display(),
+            "the data folder is open to every user of this machine; chmod o-rx"
+        );
+    }
+    Ok(())
 }
 
 /// Where fjall's files are. Removes what an interrupted first start has left there: fjall finishes the creation

@@ -14,7 +14,7 @@ use tavola_wire::auth::sas::{Grant, Permissions, ResourceTypes};
 use tavola_wire::negotiate::ServiceVersion;
 use tavola_wire::{ErrorCode, StorageError};
 
-use super::Identity;
+use super::{Identity, token_signature};
 use crate::config::{BearerConfig, KeySource};
 use crate::error::Result;
 use crate::head::RequestHead;
@@ -79,6 +79,7 @@ impl BearerVerifier {
             })?;
             roles.insert(role.clone(), permissions);
         }
+        token_signature::install();
         let set = jwks::load(&config.keys).await?;
         let keys = RwLock::new(Keys { set, refreshed: None });
         Ok(Self { config, roles, keys })

@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod bearer;
 mod sas_cache;
+mod token_signature;
 
 use tavola_wire::ErrorCode;
 use tavola_wire::auth::Signature;

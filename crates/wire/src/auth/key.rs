@@ -63,7 +63,7 @@ impl fmt::Debug for AccountKey {
 }
 
 /// A signature that was sent or made. There is no `PartialEq`: compare with
-/// [`AccountKey::any_signed`].
+/// [`AccountKey::any_signed`] or [`Signature::is_same`].
 #[derive(Clone, Copy)]
 pub struct Signature([u8; SIGNATURE_BYTES]);
 
@@ -84,6 +84,11 @@ impl Signature {
             _ => Err(StorageError::new(ErrorCode::AuthenticationFailed)
                 .caused_by("the signature is not the base64 of 32 bytes")),
         }
+    }
+
+    /// Compares in a time that does not depend on where the two differ.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
     }
 
     pub fn to_base64(&self) -> String {
@@ -125,6 +130,30 @@ pub(crate) mod tests {
         let key = dev_key();
         assert_eq!(key.sign("a").to_base64(), key.sign("a").to_base64());
         assert_ne!(key.sign("a").to_base64(), key.sign("b").to_base64());
+    }
+
+    /// Does not compile when one of the two gets a `PartialEq`: the trait would have two
+    /// implementations for it, and `_` no single answer.
+    const _: fn() = || {
+        trait NotComparable<Proof> {
+            fn proven() {}
+        }
+        struct Comparable;
+        impl<T> NotComparable<()> for T {}
+        impl<T: PartialEq> NotComparable<Comparable> for T {}
+        <AccountKey as NotComparable<_>>::proven();
+        <Signature as NotComparable<_>>::proven();
+    };
+
+    #[test]
+    fn signatures_compare_by_every_byte() {
+        let signature = dev_key().sign("a");
+        assert!(signature.is_same(&dev_key().sign("a")));
+        for byte in 0..SIGNATURE_BYTES {
+            let mut other = signature;
+            other.0[byte] ^= 1;
+            assert!(!signature.is_same(&other), "byte {byte}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use tavola_wire::auth::shared_key::{Scheme, SignedRequest};
 
 use super::http::{self, Response};
 use super::server::Server;
+use super::stream::{Route, Stream};
 use super::{ACCOUNT, KEY, now};
 
 pub const MINIMAL: &str = "application/json;odata=minimalmetadata";
@@ -35,7 +36,8 @@ pub struct Client {
     /// The first path segment; differs from the account for the secondary.
     pub root: String,
     pub credentials: Credentials,
-    connection: RefCell<Option<BufReader<TcpStream>>>,
+    pub route: Route,
+    connection: RefCell<Option<BufReader<Stream>>>,
 }
 
 impl Client {
@@ -51,6 +53,7 @@ impl Client {
             account: ACCOUNT.to_owned(),
             root: ACCOUNT.to_owned(),
             credentials,
+            route: Route::default(),
             connection: RefCell::new(None),
         }
     }
@@ -58,7 +61,8 @@ impl Client {
     /// Another client of the same account.
     pub fn as_other(&self, credentials: Credentials) -> Self {
         let other = Self::with(&self.server, credentials);
-        Self { account: self.account.clone(), root: self.root.clone(), ..other }
+        let (account, root) = (self.account.clone(), self.root.clone());
+        Self { account, root, route: self.route.clone(), ..other }
     }
 
     pub fn with_sas(&self, token: impl Into<String>) -> Self {
@@ -172,8 +176,7 @@ impl Client {
             }
         }
         *slot = None;
-        let stream = TcpStream::connect(self.server.address())?;
-        stream.set_nodelay(true)?;
+        let stream = self.route.connect(self.server.address())?;
         let connection = slot.insert(BufReader::new(stream));
         let response = converse(connection, method, target, headers, body)?;
         Ok(kept(&mut slot, response))
@@ -182,7 +185,7 @@ impl Client {
 
 /// Sends and reads. A server may answer before it has taken the whole body, and take no more of it.
 fn converse(
-    connection: &mut BufReader<TcpStream>,
+    connection: &mut BufReader<Stream>,
     method: &str,
     target: &str,
     headers: &[(String, String)],
@@ -196,7 +199,7 @@ fn converse(
 }
 
 /// Forgets the connection when the server closes it.
-fn kept(slot: &mut Option<BufReader<TcpStream>>, response: Response) -> Response {
+fn kept(slot: &mut Option<BufReader<Stream>>, response: Response) -> Response {
     if response.header("connection") == Some("close") {
         *slot = None;
     }

@@ -5,6 +5,7 @@ pub mod client;
 pub mod http;
 pub mod random;
 pub mod server;
+pub mod stream;
 
 pub use batch::{Batch, BatchReply};
 pub use client::{Client, Credentials, encode};

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tempfile::TempDir;
 
+use super::http;
+
 /// The phrase that test tools wait for.
 pub const LISTENING: &str = "Table service is successfully listening at ";
 
@@ -90,6 +92,17 @@ impl Server {
     /// What it printed until it was listening.
     pub fn lines(&self) -> Vec<String> {
         self.process().lines.clone()
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.process().child.id()
+    }
+
+    /// Where its admin port is, if it has one.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        let lines = self.lines();
+        let line = lines.iter().find(|line| line.contains("/metrics"))?;
+        http::between(line, "http://", "/").expect("an address").parse().ok()
     }
 
     /// Its working folder, which the data folder is in.
