@@ -16,6 +16,7 @@ mod crash;
 mod entities;
 mod filters;
 mod guide;
+mod histories;
 mod limits;
 mod local_user;
 mod model;

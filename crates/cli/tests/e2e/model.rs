@@ -5,7 +5,8 @@
 //! `TAVOLA_TEST_SEED` runs it again.
 
 mod filter;
-mod store;
+mod requests;
+pub mod store;
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use serde_json::Value;
 use self::filter::Filter;
 use self::store::{Change, Condition, Properties, Rows, Store, key};
 use crate::support::client::values;
-use crate::support::{Batch, Client, Launch, Random, Response};
+use crate::support::{Batch, Client, Launch, Random};
 
 const TABLES: [&str; 3] = ["alpha", "Beta", "gamma"];
 const PARTITIONS: [&str; 6] = ["", "a", "aa", "b", "\u{1f600}", "\u{fffd}"];
@@ -124,7 +125,7 @@ impl Session {
         let partition = *self.random.pick(&PARTITIONS);
         let row = *self.random.pick(&ROWS);
         let change = self.random_change(table, partition, row);
-        let answer = self.send(table, partition, row, &change);
+        let answer = change.request(&self.client, table, (partition, row)).send();
         let Some(rows) = self.store.rows_mut(table) else {
             answer.expect_error(404, "TableNotFound");
             return;
@@ -137,25 +138,6 @@ impl Session {
                 let answer = answer.expect(204);
                 change.apply(rows, partition, row, answer.header("etag"));
             }
-        }
-    }
-
-    fn send(&self, table: &str, partition: &str, row: &str, change: &Change) -> Response {
-        let keys = (partition, row);
-        let client = &self.client;
-        let request = match change {
-            Change::Insert(properties) => {
-                return client.insert(table, &properties.to_entity(partition, row));
-            }
-            Change::Replace(_, properties) => client.put(table, keys, &properties.to_json()),
-            Change::Merge(_, properties) => client.merge(table, keys, &properties.to_json()),
-            Change::Delete(_) => {
-                client.delete(crate::support::client::entity_path(table, partition, row))
-            }
-        };
-        match change.if_match() {
-            Some(etag) => request.if_match(&etag).send(),
-            None => request.send(),
         }
     }
 
@@ -191,7 +173,7 @@ impl Session {
         let changes: Vec<_> =
             rows.into_iter().map(|row| (row, self.random_change(table, partition, row))).collect();
         let batch = changes.iter().fold(Batch::new(), |batch, (row, change)| {
-            self.add_to(batch, table, (partition, row), change)
+            change.add_to(batch, &self.client, table, (partition, row))
         });
         let reply = batch.send(&self.client);
         let Some(stored) = self.store.rows_mut(table) else {
@@ -206,22 +188,6 @@ impl Session {
         for ((row, change), part) in changes.iter().zip(parts) {
             assert_eq!(part.status, 204);
             change.apply(stored, partition, row, part.header("etag"));
-        }
-    }
-
-    fn add_to(&self, batch: Batch, table: &str, keys: (&str, &str), change: &Change) -> Batch {
-        let (client, etag) = (&self.client, change.if_match());
-        match change {
-            Change::Insert(properties) => {
-                batch.insert(client, table, &properties.to_entity(keys.0, keys.1))
-            }
-            Change::Replace(_, properties) => {
-                batch.put(client, table, keys, etag.as_deref(), &properties.to_json())
-            }
-            Change::Merge(_, properties) => {
-                batch.merge(client, table, keys, etag.as_deref(), &properties.to_json())
-            }
-            Change::Delete(_) => batch.delete(client, table, keys, &etag.expect("a condition")),
         }
     }
 
@@ -281,7 +247,7 @@ fn refusal(
 }
 
 /// All pages of a query.
-fn all_matches(client: &Client, table: &str, filter: &str, top: Option<usize>) -> Vec<Value> {
+pub fn all_matches(client: &Client, table: &str, filter: &str, top: Option<usize>) -> Vec<Value> {
     let top = top.map(|top| top.to_string());
     let mut found = Vec::new();
     let mut next: Option<(String, String)> = None;

@@ -22,6 +22,9 @@ impl Key {
 
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> Ordering {
+        if self.0.is_ascii() && other.0.is_ascii() {
+            return self.0.cmp(&other.0);
+        }
         self.0.encode_utf16().cmp(other.0.encode_utf16())
     }
 }

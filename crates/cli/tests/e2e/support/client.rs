@@ -37,6 +37,8 @@ pub struct Client {
     pub root: String,
     pub credentials: Credentials,
     pub route: Route,
+    /// Whether a request is sent again when a kept connection turns out to be closed.
+    resends: bool,
     connection: RefCell<Option<BufReader<Stream>>>,
 }
 
@@ -54,8 +56,14 @@ impl Client {
             root: ACCOUNT.to_owned(),
             credentials,
             route: Route::default(),
+            resends: true,
             connection: RefCell::new(None),
         }
+    }
+
+    /// A client that sends each request once: a lost connection is an error, since what was sent may have been done.
+    pub fn without_resending(self) -> Self {
+        Self { resends: false, ..self }
     }
 
     /// Another client of the same account.
@@ -170,9 +178,14 @@ impl Client {
     ) -> std::io::Result<Response> {
         let mut slot = self.connection.borrow_mut();
         if let Some(connection) = slot.as_mut() {
-            // The server may have closed an idle connection, or have been started again.
-            if let Ok(response) = converse(connection, method, target, headers, body) {
-                return Ok(kept(&mut slot, response));
+            match converse(connection, method, target, headers, body) {
+                Ok(response) => return Ok(kept(&mut slot, response)),
+                // The server may have closed an idle connection, or have been started again.
+                Err(_) if self.resends => {}
+                Err(error) => {
+                    *slot = None;
+                    return Err(error);
+                }
             }
         }
         *slot = None;

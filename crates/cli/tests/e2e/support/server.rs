@@ -5,10 +5,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::http;
+
+/// The variable that names another binary to test than the one just built.
+const BINARY: &str = "TAVOLA_BIN";
 
 /// The phrase that test tools wait for.
 pub const LISTENING: &str = "Table service is successfully listening at ";
@@ -47,7 +51,8 @@ impl Launch {
 
     /// The command, run in `folder`, with nothing of this process's own settings.
     pub fn command(&self, folder: &Path) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tavola"));
+        let binary = std::env::var_os(BINARY).unwrap_or(env!("CARGO_BIN_EXE_tavola").into());
+        let mut command = Command::new(binary);
         for (name, _) in std::env::vars() {
             if name.starts_with("TAVOLA_") || name.starts_with("AZURITE_") {
                 command.env_remove(name);
@@ -116,7 +121,7 @@ impl Server {
 
     /// Everything it has logged to standard error.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(log_path(self.folder.path())).expect("the log can be read")
+        read_log(self.folder.path())
     }
 
     /// Ends it as a power cut would.
@@ -138,6 +143,18 @@ impl Server {
 
     pub fn wait(&self) -> ExitStatus {
         self.process().child.wait().expect("the server has ended")
+    }
+
+    /// Starts it on what it left behind and kills it after a while, whether it listens by then or not.
+    pub fn start_and_kill_after(&self, while_starting: Duration) {
+        let mut process = self.process();
+        assert!(process.child.try_wait().expect("a process").is_some(), "it is still running");
+        let mut child = Process::spawn(&self.launch, self.folder.path());
+        std::thread::sleep(while_starting);
+        child.kill().expect("the server can be killed");
+        let ended = child.wait().expect("the server has ended");
+        assert_eq!(ended.code(), None, "it ended by itself\n{}", read_log(self.folder.path()));
+        process.child = child;
     }
 
     /// Starts it again on what it left behind, on another port.
@@ -172,24 +189,27 @@ impl Drop for Server {
 }
 
 impl Process {
-    fn start(launch: &Launch, folder: &Path) -> Self {
+    fn spawn(launch: &Launch, folder: &Path) -> Child {
         let log = std::fs::File::options().create(true).append(true).open(log_path(folder));
-        let mut child = launch
+        launch
             .command(folder)
             .args(["--port", "0"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log.expect("a log file"))
             .spawn()
-            .expect("the server starts");
+            .expect("the server starts")
+    }
+
+    fn start(launch: &Launch, folder: &Path) -> Self {
+        let mut child = Self::spawn(launch, folder);
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut lines = Vec::new();
         let address = loop {
             let mut line = String::new();
             let read = stdout.read_line(&mut line).expect("the output can be read");
             if read == 0 {
-                let log = std::fs::read_to_string(log_path(folder)).unwrap_or_default();
-                panic!("the server ended before it listened: {lines:?}\n{log}");
+                panic!("the server ended before it listened: {lines:?}\n{}", read_log(folder));
             }
             lines.push(line.trim_end().to_owned());
             if let Some((_, url)) = line.trim_end().split_once(LISTENING) {
@@ -203,6 +223,10 @@ impl Process {
 
 fn log_path(folder: &Path) -> PathBuf {
     folder.join("stderr.log")
+}
+
+fn read_log(folder: &Path) -> String {
+    std::fs::read_to_string(log_path(folder)).expect("the log can be read")
 }
 
 /// The standard library knows one signal only.
