@@ -14,6 +14,7 @@ mod entities;
 mod filters;
 mod guide;
 mod limits;
+mod measuring;
 mod model;
 mod paging;
 mod running;
