@@ -55,7 +55,7 @@ pub fn goals(
     });
     goals.extend([
         goal(
-            format!("growth{range}: fewer inserts by"),
+            format!("growth{range}: inserts slower by"),
             1.5,
             Some(1.2),
             factors.map(|both| both.0),
@@ -63,7 +63,7 @@ pub fn goals(
             AtMost,
         ),
         goal(
-            format!("growth{range}: longer get p50 by"),
+            format!("growth{range}: get p50 longer by"),
             1.5,
             Some(1.2),
             factors.map(|both| both.1),

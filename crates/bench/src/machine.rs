@@ -20,6 +20,8 @@ pub struct Machine {
     pub processor: String,
     pub memory_gigabytes: f64,
     pub kernel: String,
+    /// Processes that wanted a core in the minute before: more than a fraction, and the figures are theirs too.
+    pub load_before: f64,
     /// One `fdatasync` of an appended page, on the disk that the data was on.
     pub fdatasync_p50_micros: f64,
     pub fdatasync_p99_micros: f64,
@@ -35,6 +37,7 @@ impl Machine {
             processor: field(&read("/proc/cpuinfo"), "model name").unwrap_or("unknown").to_owned(),
             memory_gigabytes: memory_gigabytes(&read("/proc/meminfo")).unwrap_or(0.0),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            load_before: load_average(&read("/proc/loadavg")).unwrap_or(0.0),
             fdatasync_p50_micros: syncs.micros(0.50),
             fdatasync_p99_micros: syncs.micros(0.99),
         })
@@ -68,6 +71,10 @@ fn memory_gigabytes(meminfo: &str) -> Option<f64> {
     Some((kibibytes * 1024.0 / 1e9 * 10.0).round() / 10.0)
 }
 
+fn load_average(loadavg: &str) -> Option<f64> {
+    loadavg.split(' ').next()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +86,12 @@ mod tests {
         assert!(machine.cores > 0 && machine.fdatasync_p50_micros > 0.0, "{machine:?}");
         assert!(machine.fdatasync_p99_micros >= machine.fdatasync_p50_micros, "{machine:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+    }
+
+    #[test]
+    fn the_load_is_that_of_the_last_minute() {
+        assert_eq!(load_average("15.14 18.22 16.89 3/512 99\n"), Some(15.14));
+        assert_eq!(load_average(""), None);
     }
 
     #[test]

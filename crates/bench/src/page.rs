@@ -109,13 +109,15 @@ fn section<T>(title: &str, record: &Record<T>, text: &str) -> String {
 }
 
 fn describe(machine: &Machine) -> String {
-    let Machine { cores, processor, memory_gigabytes, kernel, .. } = machine;
+    let Machine { cores, processor, memory_gigabytes, kernel, load_before, .. } = machine;
     let syncs = format!(
         "one fdatasync of 4 KiB takes {} (p50) to {} (p99)",
         micros(machine.fdatasync_p50_micros),
         micros(machine.fdatasync_p99_micros)
     );
-    format!("{cores} cores ({processor}), {memory_gigabytes} GB, Linux {kernel}; {syncs}")
+    format!(
+        "{cores} cores ({processor}), {memory_gigabytes} GB, Linux {kernel}; {syncs}; load average {load_before} before"
+    )
 }
 
 fn compared(result: &CompareResult) -> String {

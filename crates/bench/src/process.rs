@@ -1,10 +1,13 @@
 //! What a server's process uses, as the system counts it.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Ticks of `/proc/PID/stat` in a second; Linux shows a hundred to every process, whatever it counts inside.
 const TICKS_PER_SECOND: f64 = 100.0;
+/// The unit that the system counts a file's room in, whatever the file system's own.
+const BLOCK_BYTES: u64 = 512;
 /// A process that used less of a core than this rests.
 const RESTING_SHARE: f64 = 0.03;
 const RESTING_FOR: Duration = Duration::from_millis(500);
@@ -42,14 +45,14 @@ fn parse_status_bytes(status: &str, name: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Bytes of all files below a folder. Files that go away meanwhile do not count.
+/// Bytes that the files below a folder take on disk. Files that go away meanwhile do not count.
 pub fn folder_bytes(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     entries
         .flatten()
         .map(|entry| match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
-            Ok(metadata) => metadata.len(),
+            Ok(metadata) => metadata.blocks() * BLOCK_BYTES,
             Err(_) => 0,
         })
         .sum()
@@ -89,12 +92,17 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_the_sum_of_its_files() {
+    fn a_folder_is_what_its_files_take_on_disk() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("inner")).unwrap();
-        std::fs::write(folder.path().join("a"), [0; 10]).unwrap();
-        std::fs::write(folder.path().join("inner/b"), [0; 32]).unwrap();
-        assert_eq!(folder_bytes(folder.path()), 42);
+        std::fs::write(folder.path().join("a"), vec![7; 100_000]).unwrap();
+        std::fs::write(folder.path().join("inner/b"), vec![7; 50_000]).unwrap();
+        // Room that was asked for and never written takes none.
+        std::fs::File::create(folder.path().join("sparse")).unwrap().set_len(1 << 30).unwrap();
+        std::fs::File::open(folder.path().join("a")).unwrap().sync_all().unwrap();
+        std::fs::File::open(folder.path().join("inner/b")).unwrap().sync_all().unwrap();
+        let bytes = folder_bytes(folder.path());
+        assert!((150_000..400_000).contains(&bytes), "{bytes}");
         assert_eq!(folder_bytes(&folder.path().join("missing")), 0);
     }
 }

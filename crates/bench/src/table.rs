@@ -71,6 +71,11 @@ pub fn megabytes(bytes: u64) -> String {
     format!("{} MB", number(bytes as f64 / 1e6))
 }
 
+/// A count as people read it.
+pub fn count(value: u64) -> String {
+    grouped(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
 fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut out = if value < 0 { "-".to_owned() } else { String::new() };
@@ -115,6 +120,7 @@ mod tests {
         for (value, expected) in cases {
             assert_eq!(number(value), expected);
         }
+        assert_eq!((count(26), count(1_000)), ("26".to_owned(), "1,000".to_owned()));
     }
 
     #[test]

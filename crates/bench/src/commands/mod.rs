@@ -44,6 +44,8 @@ pub struct Stage {
     pub results: PathBuf,
     /// In `target`, because a temporary folder may be in memory.
     pub folder: TempDir,
+    /// Looked at before anything runs on it.
+    machine: Machine,
 }
 
 impl Setting {
@@ -54,7 +56,8 @@ impl Setting {
         fs::create_dir_all(&target)?;
         let folder = tempfile::Builder::new().prefix("bench-data-").tempdir_in(&target)?;
         let results = self.results.clone().unwrap_or_else(|| root.join("docs/performance"));
-        Ok(Stage { root, binary, results, folder })
+        let machine = Machine::look(folder.path())?;
+        Ok(Stage { root, binary, results, folder, machine })
     }
 }
 
@@ -74,8 +77,8 @@ impl Stage {
         arguments: &str,
         result: T,
     ) -> anyhow::Result<()> {
-        let machine = Machine::look(self.folder.path())?;
-        Record::new(arguments, &self.root, machine, result).save(&self.results, name)?;
+        Record::new(arguments, &self.root, self.machine.clone(), result)
+            .save(&self.results, name)?;
         let page = page::write(&self.results)?;
         println!("\nkept in {}, and written to {}", self.results.display(), page.display());
         Ok(())

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::histogram::Histogram;
 use crate::request::Failure;
-use crate::table::{Table, number};
+use crate::table::{Table, count};
 
 /// What the protocol may answer when others change the same rows and tables, and when there is too much to do.
 const EXPECTED: [(u16, &str); 8] = [
@@ -121,8 +121,8 @@ impl Outcomes {
     pub fn table(&self) -> String {
         let mut table = Table::new(["Operation", "outcome", "count"]);
         for (operation, outcomes) in &self.counts {
-            for (outcome, count) in outcomes {
-                table.row([operation.clone(), outcome.clone(), number(*count as f64)]);
+            for (outcome, times) in outcomes {
+                table.row([operation.clone(), outcome.clone(), count(*times)]);
             }
         }
         table.to_markdown()

@@ -159,7 +159,10 @@ impl SoakOptions {
         // What a moment shows of growth is noise.
         let checks = if self.minutes < JUDGED_MINUTES_MIN { Vec::new() } else { checks(intervals) };
         println!("\n{}", outcomes.table());
-        println!("{}", verdict::table(&checks));
+        match checks.is_empty() {
+            true => println!("too short to judge whether it stays the same"),
+            false => println!("{}", verdict::table(&checks)),
+        }
         println!("{acknowledged} rows were read back and are as they were acknowledged");
         let mut violations: Vec<_> = outcomes.unexpected().collect();
         violations.extend(
