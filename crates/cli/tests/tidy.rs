@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may depend on whom. A new edge is a decision: write it down in `docs/architecture.md` first.
-const EDGES: [(&str, &[&str]); 4] = [
+const EDGES: [(&str, &[&str]); 5] = [
     ("tavola-wire", &[]),
     ("tavola-engine", &[]),
     ("tavola-server", &["tavola-engine", "tavola-wire"]),
     ("tavola", &["tavola-server"]),
+    ("tavola-bench", &["tavola-wire"]),
 ];
 
 /// Lines of a source file before its tests. One idea per file.

@@ -19,6 +19,7 @@ mod guide;
 mod histories;
 mod limits;
 mod local_user;
+mod measuring;
 mod model;
 mod network_path;
 mod paging;

@@ -94,6 +94,10 @@ impl Server {
         self.process().address
     }
 
+    pub fn pid(&self) -> u32 {
+        self.process().child.id()
+    }
+
     /// What it printed until it was listening.
     pub fn lines(&self) -> Vec<String> {
         self.process().lines.clone()

@@ -1,0 +1,273 @@
+//! Runs one workload against one server for a while, and counts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+use crate::process;
+use crate::random::Random;
+use crate::request::Client;
+use crate::target::Target;
+use crate::workload::Work;
+
+/// A connection that fails so often in a row has nothing more to tell.
+const FAILURES_IN_A_ROW_MAX: u32 = 50;
+
+/// A server that takes part in a run.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    pub target: Target,
+    /// The process whose CPU time is counted.
+    pub pid: Option<u32>,
+    /// It answers everything alike, and only shows what HTTP allows.
+    pub is_bare: bool,
+    /// Entities that it is loaded with.
+    pub entities: u64,
+}
+
+/// What happened while a workload ran.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    pub latency: Histogram,
+    pub entities: u64,
+    pub failures: BTreeMap<String, u64>,
+    pub elapsed: Duration,
+    /// CPU time of the server, where its process is known.
+    pub server_cpu: Option<f64>,
+    pub driver_cpu: Option<f64>,
+}
+
+/// The rounds of one workload against one server, summed up.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Row {
+    pub workload: String,
+    pub target: String,
+    pub connections: usize,
+    /// Entities that were loaded before.
+    pub loaded: u64,
+    pub operations: u64,
+    /// The median of the rounds.
+    pub operations_per_second: f64,
+    /// Entities written, read or examined.
+    pub entities_per_second: f64,
+    pub p50_micros: f64,
+    pub p95_micros: f64,
+    pub p99_micros: f64,
+    pub max_micros: f64,
+    pub server_cpu_micros_per_operation: Option<f64>,
+    pub driver_cpu_micros_per_operation: Option<f64>,
+    pub failures: BTreeMap<String, u64>,
+}
+
+impl Contender {
+    pub fn new(target: Target, pid: Option<u32>, entities: u64) -> Self {
+        Self { target, pid, is_bare: false, entities }
+    }
+
+    pub fn bare(target: Target, pid: Option<u32>) -> Self {
+        Self { target, pid, is_bare: true, entities: 1 }
+    }
+
+    /// Keeps so many connections busy for so long. Operations that have started are waited for, and count: on a slow
+    /// server they are all there is.
+    pub async fn measure(
+        &self,
+        work: &Arc<Work>,
+        connections: usize,
+        duration: Duration,
+        seed: u64,
+    ) -> Tally {
+        let cpu_before = (self.cpu(), process::cpu_seconds(std::process::id()));
+        let start = Instant::now();
+        let end = start + duration;
+        let mut workers = Vec::with_capacity(connections);
+        for index in 0..connections {
+            let client = Client::new(&self.target, work.keys);
+            let random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(index as u64));
+            workers.push(tokio::spawn(keep_busy(client, random, work.clone(), self.is_bare, end)));
+        }
+        let mut tally = Tally::default();
+        for worker in workers {
+            match worker.await {
+                Ok(part) => tally.add(&part),
+                Err(panic) => tally.fail(panic.to_string()),
+            }
+        }
+        tally.elapsed = start.elapsed();
+        tally.server_cpu = difference(self.cpu(), cpu_before.0);
+        tally.driver_cpu = difference(process::cpu_seconds(std::process::id()), cpu_before.1);
+        tally
+    }
+
+    fn cpu(&self) -> Option<f64> {
+        process::cpu_seconds(self.pid?)
+    }
+}
+
+async fn keep_busy(
+    mut client: Client,
+    mut random: Random,
+    work: Arc<Work>,
+    is_bare: bool,
+    end: Instant,
+) -> Tally {
+    let mut tally = Tally::default();
+    let mut failures_in_a_row = 0;
+    loop {
+        let start = Instant::now();
+        if start >= end || failures_in_a_row == FAILURES_IN_A_ROW_MAX {
+            return tally;
+        }
+        let outcome = match is_bare {
+            true => work.perform_bare(&mut client, &mut random).await,
+            false => work.perform(&mut client, &mut random).await,
+        };
+        match outcome {
+            Ok(entities) => {
+                tally.latency.record(start.elapsed());
+                tally.entities += entities;
+                failures_in_a_row = 0;
+            }
+            Err(failure) => {
+                tally.fail(failure.to_string());
+                failures_in_a_row += 1;
+            }
+        }
+    }
+}
+
+fn difference(after: Option<f64>, before: Option<f64>) -> Option<f64> {
+    Some(after? - before?)
+}
+
+impl Tally {
+    /// Adds the counts of another connection or round; the time is the caller's to set.
+    pub fn add(&mut self, other: &Self) {
+        self.latency.add(&other.latency);
+        self.entities += other.entities;
+        for (failure, count) in &other.failures {
+            *self.failures.entry(failure.clone()).or_default() += count;
+        }
+    }
+
+    fn fail(&mut self, failure: String) {
+        *self.failures.entry(failure).or_default() += 1;
+    }
+
+    pub fn operations_per_second(&self) -> f64 {
+        self.latency.count() as f64 / self.elapsed.as_secs_f64()
+    }
+}
+
+impl Row {
+    /// Sums up the rounds of a workload.
+    pub fn new(
+        contender: &Contender,
+        workload: &str,
+        connections: usize,
+        rounds: &[Tally],
+    ) -> Self {
+        let mut total = Tally::default();
+        for round in rounds {
+            total.add(round);
+        }
+        let operations = total.latency.count();
+        let sum = |cpu: fn(&Tally) -> Option<f64>| rounds.iter().map(cpu).sum::<Option<f64>>();
+        let per_operation = |seconds: Option<f64>| Some(seconds? * 1e6 / operations.max(1) as f64);
+        let rates: Vec<_> = rounds.iter().map(Tally::operations_per_second).collect();
+        let operations_per_second = median(rates);
+        let entities_each = total.entities as f64 / operations.max(1) as f64;
+        Self {
+            workload: workload.to_owned(),
+            target: contender.target.name.clone(),
+            connections,
+            loaded: contender.entities,
+            operations,
+            operations_per_second,
+            entities_per_second: operations_per_second * entities_each,
+            p50_micros: total.latency.micros(0.50),
+            p95_micros: total.latency.micros(0.95),
+            p99_micros: total.latency.micros(0.99),
+            max_micros: total.latency.max_micros(),
+            server_cpu_micros_per_operation: per_operation(sum(|round| round.server_cpu)),
+            driver_cpu_micros_per_operation: per_operation(sum(|round| round.driver_cpu)),
+            failures: total.failures,
+        }
+    }
+}
+
+/// The middle of some numbers, or between the two in the middle; 0 when there are none.
+pub fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    match numbers.len() {
+        0 => 0.0,
+        count if count.is_multiple_of(2) => {
+            f64::midpoint(numbers[count / 2 - 1], numbers[count / 2])
+        }
+        count => numbers[count / 2],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(operations: u64, seconds: u64, cpu: Option<f64>) -> Tally {
+        let mut tally =
+            Tally { elapsed: Duration::from_secs(seconds), server_cpu: cpu, ..Tally::default() };
+        for _ in 0..operations {
+            tally.latency.record(Duration::from_micros(100));
+            tally.entities += 5;
+        }
+        tally
+    }
+
+    fn sum_up(rounds: &[Tally]) -> Row {
+        let contender = Contender::new("x=http://127.0.0.1:1/a".parse().unwrap(), None, 10);
+        Row::new(&contender, "get", 4, rounds)
+    }
+
+    #[test]
+    fn rounds_give_the_median_rate_and_the_mean_cpu() {
+        let row = sum_up(&[
+            round(100, 1, Some(0.001)),
+            round(10, 1, Some(0.002)),
+            round(40, 1, Some(0.003)),
+        ]);
+        assert_eq!(row.operations, 150);
+        assert!((row.operations_per_second - 40.0).abs() < 1e-9);
+        assert!((row.entities_per_second - 200.0).abs() < 1e-9);
+        assert!((row.server_cpu_micros_per_operation.unwrap() - 40.0).abs() < 1e-9);
+        assert!((row.p50_micros - 100.0).abs() < 2.0);
+    }
+
+    #[test]
+    fn cpu_is_unknown_when_one_round_lacks_it() {
+        assert_eq!(
+            sum_up(&[round(1, 1, Some(0.1)), round(1, 1, None)]).server_cpu_micros_per_operation,
+            None
+        );
+    }
+
+    #[test]
+    fn failures_are_counted_by_what_they_say() {
+        let (mut one, mut other) = (Tally::default(), Tally::default());
+        one.fail("a".to_owned());
+        other.fail("a".to_owned());
+        other.fail("b".to_owned());
+        one.add(&other);
+        assert_eq!(one.failures, BTreeMap::from([("a".to_owned(), 2), ("b".to_owned(), 1)]));
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        for (numbers, expected) in
+            [(vec![], 0.0), (vec![3.0], 3.0), (vec![9.0, 1.0, 2.0], 2.0), (vec![4.0, 1.0], 2.5)]
+        {
+            assert!((median(numbers) - expected).abs() < f64::EPSILON);
+        }
+    }
+}
