@@ -13,6 +13,7 @@ mod crash;
 mod entities;
 mod filters;
 mod guide;
+mod hostile;
 mod limits;
 mod model;
 mod paging;
