@@ -57,6 +57,9 @@ fn overlay(flags: ServeOptions, file: ServeOptions) -> ServeOptions {
             || file.disable_product_style_url,
         cache_mb: flags.cache_mb.or(file.cache_mb),
         connections_max: flags.connections_max.or(file.connections_max),
+        transfer_timeout: flags.transfer_timeout.or(file.transfer_timeout),
+        message_memory_mb: flags.message_memory_mb.or(file.message_memory_mb),
+        http2_requests_max: flags.http2_requests_max.or(file.http2_requests_max),
         slow_query_ms: flags.slow_query_ms.or(file.slow_query_ms),
         page_time_ms: flags.page_time_ms.or(file.page_time_ms),
         silent: flags.silent || file.silent,
@@ -70,18 +73,6 @@ fn overlay(flags: ServeOptions, file: ServeOptions) -> ServeOptions {
 
 /// The validated configuration.
 pub fn resolve(options: &ServeOptions) -> anyhow::Result<Config> {
-    let mut limits = Limits::default();
-    if let Some(seconds) = options.keep_alive {
-        ensure!(seconds > 0, "the keep-alive timeout must be at least a second");
-        limits.head_timeout = Duration::from_secs(seconds);
-    }
-    if let Some(count) = options.connections_max {
-        ensure!(count > 0, "at least one connection must be allowed");
-        limits.connections_max = count;
-    }
-    if let Some(ms) = options.page_time_ms {
-        limits.page_time = Duration::from_millis(ms);
-    }
     let admin_host = options.admin_host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     Ok(Config {
         listen: listen_address(options)?,
@@ -92,9 +83,38 @@ pub fn resolve(options: &ServeOptions) -> anyhow::Result<Config> {
         bearer: options.bearer.as_ref().map(bearer).transpose()?,
         loose: options.loose,
         path_style_only: options.disable_product_style_url,
-        limits,
+        limits: limits(options)?,
         slow_query: options.slow_query_ms.map_or(SLOW_QUERY, Duration::from_millis),
     })
+}
+
+fn limits(options: &ServeOptions) -> anyhow::Result<Limits> {
+    let mut limits = Limits::default();
+    if let Some(seconds) = options.keep_alive {
+        ensure!(seconds > 0, "the keep-alive timeout must be at least a second");
+        limits.head_timeout = Duration::from_secs(seconds);
+    }
+    if let Some(seconds) = options.transfer_timeout {
+        ensure!(seconds > 0, "the transfer timeout must be at least a second");
+        limits.transfer_timeout = Duration::from_secs(seconds);
+    }
+    if let Some(count) = options.connections_max {
+        ensure!(count > 0, "at least one connection must be allowed");
+        limits.connections_max = count;
+    }
+    if let Some(count) = options.http2_requests_max {
+        ensure!(count > 0, "at least one HTTP/2 request must be allowed");
+        limits.http2_requests_max = count;
+    }
+    if let Some(mb) = options.message_memory_mb {
+        // A quarter is kept for small messages, and one of the largest size has to fit in the rest.
+        ensure!(mb >= 8, "the memory for messages must be at least 8 MB");
+        limits.message_bytes_max = mb.saturating_mul(1024 * 1024);
+    }
+    if let Some(ms) = options.page_time_ms {
+        limits.page_time = Duration::from_millis(ms);
+    }
+    Ok(limits)
 }
 
 fn listen_address(options: &ServeOptions) -> anyhow::Result<SocketAddr> {

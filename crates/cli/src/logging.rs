@@ -37,5 +37,15 @@ pub fn start(format: LogFormat, debug: Option<&Path>) -> anyhow::Result<()> {
         })
         .transpose()?;
     tracing_subscriber::registry().with(stderr).with(file).init();
+    log_panics();
     Ok(())
+}
+
+/// A panic is told in the form of the log, with its place: a log for machines must not hold a line that is not.
+fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let message = tavola_server::panic_message(panic.payload());
+        let location = panic.location().map(ToString::to_string);
+        tracing::error!(message, location, "panic");
+    }));
 }

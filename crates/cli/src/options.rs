@@ -79,9 +79,21 @@ pub struct ServeOptions {
     #[arg(long, env = "TAVOLA_CACHE_MB", value_name = "MB")]
     pub cache_mb: Option<u64>,
 
-    /// Connections at a time; more are answered 503 [default: 20000]
+    /// Connections at a time, as far as the limit of open files allows; more are answered 503 [default: 20000]
     #[arg(long, env = "TAVOLA_CONNECTIONS_MAX", value_name = "COUNT")]
     pub connections_max: Option<usize>,
+
+    /// Seconds that a client may hold up a body or a reply; bytes that move at 16 KiB/s renew them [default: 30]
+    #[arg(long, env = "TAVOLA_TRANSFER_TIMEOUT", value_name = "SECONDS")]
+    pub transfer_timeout: Option<u64>,
+
+    /// Megabytes that requests and replies on their way may hold; more are answered 503 [default: 256]
+    #[arg(long, env = "TAVOLA_MESSAGE_MEMORY_MB", value_name = "MB")]
+    pub message_memory_mb: Option<usize>,
+
+    /// HTTP/2 requests at a time over all connections; more are answered 503 [default: 20000]
+    #[arg(long, env = "TAVOLA_HTTP2_REQUESTS_MAX", value_name = "COUNT")]
+    pub http2_requests_max: Option<usize>,
 
     /// Queries that take longer are logged [default: 1000]
     #[arg(long, env = "TAVOLA_SLOW_QUERY_MS", value_name = "MS")]

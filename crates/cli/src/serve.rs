@@ -17,7 +17,7 @@ pub fn run(mut options: ServeOptions) -> anyhow::Result<()> {
         .find_map(|name| std::env::var(name).ok().filter(|text| !text.trim().is_empty()))
         .map(Secret);
     let options = config::with_file(options)?;
-    let config = config::resolve(&options)?;
+    let mut config = config::resolve(&options)?;
     logging::start(options.log_format.unwrap_or_default(), options.debug.as_deref())?;
     for warning in options.azurite.warnings() {
         tracing::warn!("{warning}");
@@ -25,7 +25,8 @@ pub fn run(mut options: ServeOptions) -> anyhow::Result<()> {
     for file in [&options.accounts_file, &options.key].into_iter().flatten() {
         private::warn_if_readable_by_others(file);
     }
-    raise_file_limit();
+    let asked_for = options.connections_max.is_some();
+    fit_to_file_limit(&mut config.limits.connections_max, raise_file_limit(), asked_for);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -125,9 +126,55 @@ impl Notice {
     }
 }
 
-/// Every connection is a file descriptor; the usual soft limit of 1024 is too low for a server.
-fn raise_file_limit() {
-    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+/// File descriptors that are kept from connections: the engine has up to 900 tables open, and its journals, the
+/// log and the admin port want some too.
+const FILES_RESERVED: u64 = 1024;
+
+/// Every connection is a file descriptor; the usual soft limit of 1024 is too low for a server. Answers what the
+/// limit is now.
+fn raise_file_limit() -> u64 {
+    rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot raise the limit of open files");
+        rlimit::getrlimit(rlimit::Resource::NOFILE).map_or(FILES_RESERVED, |(soft, _)| soft)
+    })
+}
+
+/// Fewer connections rather than a store that cannot open its files.
+fn fit_to_file_limit(connections_max: &mut usize, files_max: u64, is_asked_for: bool) {
+    let reserved = FILES_RESERVED.min(files_max / 2);
+    let fitting = usize::try_from(files_max - reserved).unwrap_or(usize::MAX);
+    if fitting >= *connections_max {
+        return;
+    }
+    if is_asked_for {
+        tracing::warn!(
+            asked_for = *connections_max,
+            connections_max = fitting,
+            files_max,
+            "fewer connections than asked for: the limit of open files is too low"
+        );
+    } else {
+        tracing::info!(
+            connections_max = fitting,
+            files_max,
+            "the limit of open files bounds connections"
+        );
+    }
+    *connections_max = fitting;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_to_the_store() {
+        for (asked, files, allowed) in
+            [(20_000, 1 << 20, 20_000), (20_000, 20_000, 18_976), (20_000, 1024, 512), (10, 64, 10)]
+        {
+            let mut connections_max = asked;
+            fit_to_file_limit(&mut connections_max, files, false);
+            assert_eq!(connections_max, allowed, "{files} files");
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::{
-    Decision, Engine, KEY_BYTES_MAX, KeyRange, Reader, Transition, Visitor, Write, WriteSet,
+    Decision, Engine, Error, KEY_BYTES_MAX, KeyRange, Reader, Transition, Visitor, Write, WriteSet,
 };
 
 /// Makes a test of every check; `$open` is an expression that opens a fresh engine and a guard that is kept until
@@ -281,7 +281,7 @@ pub async fn a_panicking_transition_fails_alone<E: Engine>(engine: Arc<E>) {
         let engine = Arc::clone(&engine);
         async move { put(&*engine, "b", "1").await }
     });
-    assert!(engine.transact(panicking).await.is_err());
+    assert!(matches!(engine.transact(panicking).await, Err(Error::Panicked(_))));
     neighbour.await.unwrap();
     assert_eq!(engine.get(b"a").await.unwrap(), Some("1".into()));
     put(&*engine, "a", "3").await;
@@ -297,7 +297,8 @@ pub async fn a_panicking_visitor_fails_alone<E: Engine>(engine: Arc<E>) {
     }
     put(&*engine, "a", "1").await;
     for _ in 0..20 {
-        assert!(engine.scan(range("a", "b"), Panicking).await.is_err());
+        let scanned = engine.scan(range("a", "b"), Panicking).await;
+        assert!(matches!(scanned, Err(Error::Panicked(_))));
     }
     assert_eq!(keys(&*engine, "a", "b").await, ["a"]);
 }

@@ -8,6 +8,7 @@ mod any;
 pub mod conformance;
 mod embedded;
 mod memory;
+mod panics;
 mod scans;
 
 use std::future::Future;
@@ -20,6 +21,7 @@ pub use embedded::{
     EmbeddedEngine, EmbeddedOptions, EmbeddedSnapshot, Histogram, OpenError, Stats,
 };
 pub use memory::{MemoryEngine, MemorySnapshot};
+pub use panics::panic_message;
 
 /// The longest key an engine takes. The embedded engine writes key lengths as `u16`; the service's own keys
 /// stay below 3 KiB.
@@ -156,6 +158,9 @@ pub enum Error {
     /// The commit may or may not have happened; only a later read can tell.
     #[error("outcome of the commit is unknown: {0}")]
     OutcomeUnknown(String),
+    /// A transition or a visitor panicked: a mistake of ours. Nothing was written.
+    #[error("panicked: {0}")]
+    Panicked(String),
     /// Stored bytes are not what was written.
     #[error("stored data is corrupt: {0}")]
     Corrupt(String),

@@ -13,6 +13,7 @@ use imbl::OrdMap;
 use crate::scans::{CANCEL_CHECK_ROWS, Cancelled, Scans};
 use crate::{
     Decision, Engine, Error, KeyRange, Reader, Result, Transition, Visitor, Write, WriteSet,
+    panic_message,
 };
 
 type Rows = OrdMap<Bytes, Bytes>;
@@ -106,7 +107,7 @@ impl Engine for MemoryEngine {
                     Ok(verdict)
                 }
                 Ok(Decision::Abort(verdict)) => Ok(verdict),
-                Err(_) => Err(Error::Unavailable("the transition panicked".into())),
+                Err(panic) => Err(Error::Panicked(panic_message(&*panic).into())),
             }
         })
     }

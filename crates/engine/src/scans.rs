@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
-use crate::{Error, Result};
+use crate::{Error, Result, panic_message};
 
 /// How many rows a scan may read between two looks at [`Cancelled`]: rare enough to cost nothing, often enough
 /// that an abandoned scan ends within a millisecond.
@@ -43,7 +43,8 @@ impl Scans {
     ///
     /// # Errors
     ///
-    /// [`Error::Busy`] when too many already wait, [`Error::Unavailable`] when `work` panics.
+    /// [`Error::Busy`] when too many already wait, [`Error::Panicked`] when `work` panics, [`Error::Closed`] when the
+    /// process is stopping.
     pub(crate) async fn run<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Cancelled) -> R + Send + 'static,
@@ -62,7 +63,10 @@ impl Scans {
             let _turn = turn;
             work(&cancelled)
         });
-        let done = scan.await.map_err(|error| Error::Unavailable(format!("scan failed: {error}")));
+        let done = scan.await.map_err(|error| match error.try_into_panic() {
+            Ok(panic) => Error::Panicked(panic_message(&*panic).into()),
+            Err(_) => Error::Closed,
+        });
         drop(cancel_on_drop);
         done
     }
@@ -147,7 +151,7 @@ mod tests {
     async fn a_panicking_scan_gives_its_turn_back() {
         let scans = Scans::new(1, 0);
         let failed = scans.run(|_| panic!("on purpose")).await;
-        assert!(matches!(failed, Err(Error::Unavailable(_))));
+        assert!(matches!(failed, Err(Error::Panicked(told)) if told == "on purpose"));
         scans.run(|_| ()).await.expect("the turn is free again");
     }
 

@@ -1,23 +1,19 @@
 //! `/health`, `/ready` and `/metrics`, on a port of their own: no account, no signature, no data.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
 use hyper::body::Incoming;
 
+use crate::respond::Reply;
 use crate::services::Services;
 
 /// The content type of the OpenMetrics text format.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Answers one request of the admin port.
-pub fn answer(
-    services: &Arc<Services>,
-    request: &Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+pub fn answer(services: &Arc<Services>, request: &Request<Incoming>) -> Reply {
     let get = request.method() == Method::GET || request.method() == Method::HEAD;
     let (status, content_type, body) = match request.uri().path() {
         _ if !get => (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "method not allowed\n".into()),
@@ -29,10 +25,9 @@ pub fn answer(
         "/metrics" => (StatusCode::OK, OPENMETRICS, services.metrics.encode()),
         _ => (StatusCode::NOT_FOUND, "text/plain", "not found\n".into()),
     };
-    let response = Response::builder()
+    Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, content_type)
-        .body(Full::new(Bytes::from(body)))
-        .expect("a fixed set of valid headers");
-    Ok(response)
+        .body(Bytes::from(body))
+        .expect("a fixed set of valid headers")
 }

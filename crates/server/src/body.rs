@@ -1,56 +1,55 @@
-//! Reading a request's body, within limits.
+//! Reading a request's body, within limits of size, speed and memory.
+
+use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::{Body, Frame, Incoming};
 use tavola_wire::ErrorCode;
 
 use crate::config::Limits;
 use crate::error::Result;
+use crate::message_memory::{Held, MessageMemory};
+use crate::patience::Patience;
 
 /// Most clients write all of a body before they read, and would meet a closed connection instead of the answer.
 /// So what is refused is still taken in and thrown away, up to so many times the largest body.
 const DISCARD_FACTOR: usize = 8;
 
+/// A body that has been read, and its share of the memory for messages.
+#[derive(Debug, Default)]
+pub struct RequestBody {
+    pub bytes: Bytes,
+    pub held: Option<Held>,
+}
+
 /// Reads the whole body.
 ///
 /// # Errors
-/// 413 `RequestBodyTooLarge`, 500 `OperationTimedOut` when it takes too long to come, 400 when it breaks off.
-pub async fn read(body: &mut Incoming, limits: &Limits) -> Result<Bytes> {
+/// 413 `RequestBodyTooLarge`, 500 `OperationTimedOut` when it takes too long to come, 400 when it breaks off, 503
+/// `ServerBusy` when too many others are on their way.
+pub async fn read(
+    body: &mut Incoming,
+    limits: &Limits,
+    memory: &Arc<MessageMemory>,
+) -> Result<RequestBody> {
     if body.is_end_stream() {
-        return Ok(Bytes::new());
+        return Ok(RequestBody::default());
     }
     if body.size_hint().lower() > limits.body_bytes_max as u64 {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }
-    match tokio::time::timeout(limits.body_timeout, collect(body, limits.body_bytes_max)).await {
-        Ok(read) => read,
-        Err(_) => Err(ErrorCode::OperationTimedOut.into()),
-    }
-}
-
-/// Takes in what is left of the body of a request that has been refused.
-pub async fn discard(body: &mut Incoming, limits: &Limits) {
-    let mut left = limits.body_bytes_max * DISCARD_FACTOR;
-    let taken = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            let length = frame.data_ref().map_or(0, Bytes::len);
-            let Some(rest) = left.checked_sub(length) else { return };
-            left = rest;
-        }
-    };
-    // A body that takes longer ends with the connection.
-    let _ = tokio::time::timeout(limits.body_timeout, taken).await;
-}
-
-async fn collect(body: &mut Incoming, bytes_max: usize) -> Result<Bytes> {
+    let mut held = None;
+    let mut patience = Patience::new(limits.transfer_timeout);
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| ErrorCode::InvalidInput)?.into_data() else { continue };
-        if all.len() + first.len() + data.len() > bytes_max {
+    while let Some(data) = next(body, &mut patience).await? {
+        let length = all.len() + first.len() + data.len();
+        if length > limits.body_bytes_max {
             return Err(ErrorCode::RequestBodyTooLarge.into());
         }
+        memory.take(&mut held, length)?;
         // Most bodies come in one piece, which is not copied.
         if first.is_empty() && all.is_empty() {
             first = data;
@@ -61,5 +60,31 @@ async fn collect(body: &mut Incoming, bytes_max: usize) -> Result<Bytes> {
             all.extend_from_slice(&data);
         }
     }
-    Ok(if all.is_empty() { first } else { all.freeze() })
+    let bytes = if all.is_empty() { first } else { all.freeze() };
+    Ok(RequestBody { bytes, held })
+}
+
+/// Takes in what is left of the body of a request that has been refused.
+pub async fn discard(body: &mut Incoming, limits: &Limits) {
+    let mut left = limits.body_bytes_max * DISCARD_FACTOR;
+    let mut patience = Patience::new(limits.transfer_timeout);
+    // What goes on for longer, or comes too slowly, ends with the connection.
+    while let Ok(Some(data)) = next(body, &mut patience).await {
+        let Some(rest) = left.checked_sub(data.len()) else { return };
+        left = rest;
+    }
+}
+
+/// The next piece, empty for trailers; `None` at the end.
+async fn next(body: &mut Incoming, patience: &mut Patience) -> Result<Option<Bytes>> {
+    let start = Instant::now();
+    let frame = tokio::time::timeout(patience.left(), body.frame())
+        .await
+        .map_err(|_| ErrorCode::OperationTimedOut)?;
+    let Some(frame) = frame else { return Ok(None) };
+    let data = frame.map(Frame::into_data).map_err(|_| ErrorCode::InvalidInput)?;
+    let data = data.unwrap_or_default();
+    patience.waited(start.elapsed());
+    patience.moved(data.len());
+    Ok(Some(data))
 }

@@ -83,13 +83,18 @@ pub enum KeySource {
 pub struct Limits {
     /// Connections at a time; more are answered 503 and closed.
     pub connections_max: usize,
+    /// HTTP/2 requests at a time over all connections, until their replies have been taken; more are answered 503.
+    pub http2_requests_max: usize,
     /// Request line and headers together. Filters are long: 64 KiB URLs must fit.
     pub head_bytes_max: usize,
     pub body_bytes_max: usize,
-    /// A client that takes longer to send a request's headers is cut off.
+    /// What requests and replies on their way hold together; more are answered 503.
+    pub message_bytes_max: usize,
+    /// A client that takes longer to send a request's headers is cut off, and so is an idle one.
     pub head_timeout: Duration,
-    /// A client that takes longer to send a request's body is cut off.
-    pub body_timeout: Duration,
+    /// A client that holds up a body or a reply for longer is cut off. Bytes that move renew it: see
+    /// `patience.rs`.
+    pub transfer_timeout: Duration,
     /// A page of a query ends after so much server time, with a token to go on.
     pub page_time: Duration,
     /// How long a stop waits for requests that were accepted.
@@ -100,10 +105,12 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 20_000,
-            head_bytes_max: 256 * 1024,
+            http2_requests_max: 20_000,
+            head_bytes_max: 128 * 1024,
             body_bytes_max: 4 * 1024 * 1024,
-            head_timeout: Duration::from_secs(30),
-            body_timeout: Duration::from_secs(60),
+            message_bytes_max: 256 * 1024 * 1024,
+            head_timeout: Duration::from_secs(60),
+            transfer_timeout: Duration::from_secs(30),
             page_time: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(20),
         }

@@ -9,6 +9,7 @@ use crate::auth::Identity;
 use crate::auth::accounts::Account;
 use crate::head::RequestHead;
 use crate::ids::Id;
+use crate::message_memory::Held;
 use crate::services::Services;
 
 /// One request: who asks for what, and everything needed to answer.
@@ -21,4 +22,6 @@ pub struct RequestContext<'a> {
     /// When the request came, and the timestamp of what it writes.
     pub now: Ticks,
     pub started: Instant,
+    /// What the request's body holds of the memory for messages.
+    pub held: Option<Arc<Held>>,
 }

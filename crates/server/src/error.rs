@@ -8,10 +8,12 @@ pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 /// The answer to a request that the engine failed.
 pub fn engine_error(error: EngineError) -> StorageError {
     let code = match &error {
-        EngineError::Busy | EngineError::Closed | EngineError::Unavailable(_) => {
-            ErrorCode::ServerBusy
+        // Too many at a time is nobody's mistake, and must not fill the log.
+        EngineError::Busy => return ErrorCode::ServerBusy.into(),
+        EngineError::Closed | EngineError::Unavailable(_) => ErrorCode::ServerBusy,
+        EngineError::OutcomeUnknown(_) | EngineError::Panicked(_) | EngineError::Corrupt(_) => {
+            ErrorCode::InternalError
         }
-        EngineError::OutcomeUnknown(_) | EngineError::Corrupt(_) => ErrorCode::InternalError,
     };
     StorageError::new(code).caused_by(error)
 }
@@ -19,4 +21,19 @@ pub fn engine_error(error: EngineError) -> StorageError {
 /// The answer to a request that met stored bytes which nobody can have written.
 pub fn corrupt(what: impl std::fmt::Display) -> StorageError {
     engine_error(EngineError::Corrupt(what.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clients retry 503 because it will pass; a panic will not.
+    #[test]
+    fn a_panic_in_the_engine_is_500_and_told_to_the_log() {
+        let error = engine_error(EngineError::Panicked("on purpose".into()));
+        assert_eq!((error.code(), error.status()), (ErrorCode::InternalError, 500));
+        let source = std::error::Error::source(&error).expect("a source for the log");
+        assert!(source.to_string().contains("on purpose"));
+        assert!(!error.message().contains("on purpose"));
+    }
 }

@@ -6,15 +6,17 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use http::Request;
+use http::header::EXPECT;
 use http::request::Parts;
-use http::{Request, Response};
-use http_body_util::Full;
 use hyper::body::{Body, Incoming};
+use tavola_engine::panic_message;
 use tavola_wire::uri::ResourcePath;
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
 
 use crate::auth::accounts::Account;
+use crate::body::RequestBody;
 use crate::context::RequestContext;
 use crate::error::Result;
 use crate::head::{Peer, RequestHead, error_format};
@@ -25,11 +27,7 @@ use crate::services::Services;
 use crate::{auth, body, cors, redact, table};
 
 /// Answers one request, whatever it is: an error becomes its reply, a panic 500.
-pub async fn answer(
-    services: Arc<Services>,
-    peer: Peer,
-    request: Request<Incoming>,
-) -> Response<Full<Bytes>> {
+pub async fn answer(services: Arc<Services>, peer: Peer, request: Request<Incoming>) -> Reply {
     let (parts, mut body) = request.into_parts();
     let id = services.ids.next();
     let arrival = Arrival { services: &services, id, started: Instant::now(), peer, parts: &parts };
@@ -37,13 +35,10 @@ pub async fn answer(
     let dispatched = arrival.dispatch(&mut body, &mut name);
     let mut reply = match AssertUnwindSafe(dispatched).catch_unwind().await {
         Ok(reply) => reply,
-        Err(_) => {
-            services.metrics.panics.inc();
-            tracing::error!(request_id = %id, operation = name.as_str(), "a request panicked");
-            arrival.failure(&ErrorCode::InternalError.into(), arrival.early_format())
-        }
+        Err(panic) => arrival.panicked(name, panic_message(&*panic)),
     };
-    if !body.is_end_stream() {
+    // A client that asked whether to send its body has been told enough by a reply.
+    if !body.is_end_stream() && !parts.headers.contains_key(EXPECT) {
         Box::pin(body::discard(&mut body, &services.settings.limits)).await;
     }
     respond::set_common(&mut reply, &id, &parts.headers);
@@ -104,6 +99,8 @@ impl Arrival<'_> {
         name: &mut OperationName,
     ) -> Result<Reply> {
         let services = self.services;
+        #[cfg(debug_assertions)]
+        crate::fault::panic_if_asked(head);
         let identity = auth::authenticate(services, account, head).await?;
         let resource = ResourcePath::parse(head.address.resource_path, &account.name)?;
         let operation = route::operation(verb, resource, &head.query)?;
@@ -114,11 +111,15 @@ impl Arrival<'_> {
         if !services.settings.loose {
             head.query.refuse_unserved_options()?;
         }
-        let body = body::read(body, &services.settings.limits).await?;
-        services.metrics.request_bytes.inc_by(body.len() as u64);
+        let memory = &services.message_memory;
+        let RequestBody { bytes, held } =
+            body::read(body, &services.settings.limits, memory).await?;
+        services.metrics.request_bytes.inc_by(bytes.len() as u64);
         let (id, started, now) = (self.id, self.started, services.clock.stamp());
-        let context = RequestContext { id, services, head, account, identity, now, started };
-        run(&context, operation, body).await
+        let held = held.map(Arc::new);
+        let context = RequestContext { id, services, head, account, identity, now, started, held };
+        let (parts, reply) = run(&context, operation, bytes).await?.into_parts();
+        Ok(Reply::from_parts(parts, memory.hold(reply)?))
     }
 
     /// The reply to an operation that failed.
@@ -133,10 +134,20 @@ impl Arrival<'_> {
         reply
     }
 
+    /// The reply to a request that met a mistake of ours.
+    fn panicked(&self, name: OperationName, message: &str) -> Reply {
+        self.services.metrics.panics.inc();
+        let (request_id, operation) = (&self.id, name.as_str());
+        tracing::error!(%request_id, operation, message, "a request panicked");
+        self.failure(&ErrorCode::InternalError.into(), self.early_format())
+    }
+
     fn failure(&self, error: &StorageError, format: ErrorFormat) -> Reply {
         let request_id = &self.id;
-        if error.status() >= 500 && error.code() != ErrorCode::NotImplemented {
-            let source = std::error::Error::source(error).map(ToString::to_string);
+        let source = std::error::Error::source(error).map(ToString::to_string);
+        // What clients bring about by themselves must not fill the log: too slow a body, too many at a time.
+        let is_ours = source.is_some() || error.code() == ErrorCode::InternalError;
+        if error.status() >= 500 && is_ours {
             tracing::error!(%request_id, code = error.code().as_str(), source, "request failed");
         } else {
             tracing::debug!(%request_id, %error, "request refused");
@@ -151,7 +162,7 @@ impl Arrival<'_> {
     }
 
     /// Counts and logs the request, and lets the reply go.
-    fn finish(&self, name: OperationName, reply: Reply) -> Response<Full<Bytes>> {
+    fn finish(&self, name: OperationName, reply: Reply) -> Reply {
         let elapsed = self.started.elapsed();
         let status = reply.status().as_u16();
         self.services.metrics.answered(name, status, elapsed);
@@ -166,7 +177,7 @@ impl Arrival<'_> {
             elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
             "request"
         );
-        reply.map(Full::new)
+        reply
     }
 }
 

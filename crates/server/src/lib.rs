@@ -14,13 +14,19 @@ mod context;
 mod cors;
 mod engine_metrics;
 mod error;
+#[cfg(debug_assertions)]
+mod fault;
 mod handle;
 mod head;
+mod http2;
 mod ids;
 mod jwks;
 mod layout;
+mod message_memory;
 mod metrics;
+mod patience;
 mod redact;
+mod refuse;
 mod respond;
 mod route;
 mod run;
@@ -29,6 +35,8 @@ mod services;
 mod sniff;
 mod table;
 mod tls;
+mod transport;
 mod uninterrupted;
 
 pub use run::{RunningServer, StartError, start};
+pub use tavola_engine::panic_message;

@@ -1,16 +1,19 @@
 //! What is counted, from the first request on. Handles are made once; the hot path only adds to atomics.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::message_memory::MessageMemory;
 use crate::route::OperationName;
 
 /// The counters of the service.
@@ -20,6 +23,8 @@ pub struct Metrics {
     by_operation: Vec<OperationMetrics>,
     pub connections: Gauge,
     pub connections_refused: Counter,
+    pub connections_stalled: Counter,
+    pub http2_requests_refused: Counter,
     pub request_bytes: Counter,
     pub response_bytes: Counter,
     pub rows_examined: Counter,
@@ -53,7 +58,7 @@ fn latency_buckets() -> impl Iterator<Item = f64> {
 }
 
 impl Metrics {
-    pub fn new() -> Self {
+    pub fn new(message_memory: &Arc<MessageMemory>) -> Self {
         let mut registry = Registry::with_prefix("tavola");
         let requests = Family::<RequestLabels, Counter>::default();
         registry.register("requests", "Requests answered", requests.clone());
@@ -75,6 +80,7 @@ impl Metrics {
             .collect();
         let connections = Gauge::default();
         registry.register("connections", "Open connections", connections.clone());
+        registry.register_collector(Box::new(MessageMemoryBytes(message_memory.clone())));
         let mut counter = |name: &str, help: &str| {
             let counter = Counter::default();
             registry.register(name, help, counter.clone());
@@ -84,6 +90,14 @@ impl Metrics {
             by_operation,
             connections,
             connections_refused: counter("connections_refused", "Connections refused: too many"),
+            connections_stalled: counter(
+                "connections_stalled",
+                "Connections cut off: replies not taken in time",
+            ),
+            http2_requests_refused: counter(
+                "http2_requests_refused",
+                "HTTP/2 requests refused: too many",
+            ),
             request_bytes: counter("request_body_bytes", "Bytes of request bodies"),
             response_bytes: counter("response_body_bytes", "Bytes of response bodies"),
             rows_examined: counter("rows_examined", "Entities that queries looked at"),
@@ -113,9 +127,17 @@ impl Metrics {
     }
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Self::new()
+/// What requests and replies on their way hold, asked for when the figures are.
+#[derive(Debug)]
+struct MessageMemoryBytes(Arc<MessageMemory>);
+
+impl Collector for MessageMemoryBytes {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        let bytes = ConstGauge::new(i64::try_from(self.0.used()).unwrap_or(i64::MAX));
+        let help = "Bytes of requests and replies on their way";
+        let metric =
+            encoder.encode_descriptor("message_memory_bytes", help, None, bytes.metric_type())?;
+        bytes.encode(metric)
     }
 }
 
@@ -125,7 +147,7 @@ mod tests {
 
     #[test]
     fn answers_are_counted_by_operation_and_class() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(&Arc::new(MessageMemory::new(0)));
         metrics.answered(OperationName::GetEntity, 200, Duration::from_millis(1));
         metrics.answered(OperationName::GetEntity, 404, Duration::from_millis(1));
         metrics.answered(OperationName::GetEntity, 404, Duration::from_millis(1));

@@ -68,7 +68,6 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
     let started = services.clock.now();
     let server =
         Server::bind(services.clone(), config.listen, config.admin, acceptor, config.limits)
-            .await
             .map_err(|(address, source)| StartError::Listen { address, source })?;
     let (stop, stopped) = watch::channel(false);
     Ok(RunningServer {

@@ -3,35 +3,48 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::Request;
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::Limits;
 use crate::head::Peer;
+use crate::http2::{Exchanges, Judgement};
+use crate::refuse::{self, Refusals};
+use crate::respond::Reply;
 use crate::services::Services;
-use crate::sniff::{Protocol, sniff};
+use crate::sniff::{Protocol, Sniffed, sniff};
+use crate::transport::Transport;
 use crate::{admin, handle};
 
 /// A handshake that takes longer is given up.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after a failed accept: it fails again at once while file descriptors are short.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
+/// The failing accepts of a shortage are logged no more often than this.
+const ACCEPT_WARNING_EVERY: Duration = Duration::from_secs(10);
+/// Connections that the kernel keeps until they are accepted; a burst is worth a few milliseconds of them.
+const BACKLOG: u32 = 4096;
+/// Probes and collectors are few.
+const ADMIN_CONNECTIONS_MAX: usize = 64;
 /// HTTP/2 requests at a time on one connection.
 const STREAMS_MAX: u32 = 256;
-/// Sent to a connection beyond the limit, before it is closed.
-const REFUSAL: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n";
+/// What a client may send of one HTTP/2 request, and of all requests of a connection, before we have read it.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
 /// What a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +69,20 @@ struct Listener {
 }
 
 impl Listener {
-    async fn bind(address: SocketAddr) -> Result<Self, (SocketAddr, io::Error)> {
+    fn bind(address: SocketAddr) -> Result<Self, (SocketAddr, io::Error)> {
         let failed = |error| (address, error);
-        let socket = TcpListener::bind(address).await.map_err(failed)?;
+        let socket = listen(address).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
         Ok(Self { socket, address })
     }
+}
+
+/// As the standard library does, with a longer queue.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Stands for everything a listener needs for its connections.
@@ -72,22 +93,20 @@ struct Acceptor {
     tls: Option<TlsAcceptor>,
     limits: Limits,
     permits: Arc<Semaphore>,
+    http2_permits: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
 }
 
 impl Server {
-    pub async fn bind(
+    pub fn bind(
         services: Arc<Services>,
         table: SocketAddr,
         admin: Option<SocketAddr>,
         tls: Option<TlsAcceptor>,
         limits: Limits,
     ) -> Result<Self, (SocketAddr, io::Error)> {
-        let table = Listener::bind(table).await?;
-        let admin = match admin {
-            Some(address) => Some(Listener::bind(address).await?),
-            None => None,
-        };
+        let table = Listener::bind(table)?;
+        let admin = admin.map(Listener::bind).transpose()?;
         Ok(Self { services, table, admin, tls, limits })
     }
 
@@ -102,16 +121,17 @@ impl Server {
 
     /// Serves until `stop` turns true, then lets what was accepted finish.
     pub async fn run(self, stop: watch::Receiver<bool>) {
-        let acceptor = |site, tls: Option<TlsAcceptor>| Acceptor {
+        let acceptor = |site, tls: Option<TlsAcceptor>, connections_max| Acceptor {
             services: self.services.clone(),
             site,
             tls,
             limits: self.limits.clone(),
-            permits: Arc::new(Semaphore::new(self.limits.connections_max)),
+            permits: Arc::new(Semaphore::new(connections_max)),
+            http2_permits: Arc::new(Semaphore::new(self.limits.http2_requests_max)),
             stop: stop.clone(),
         };
-        let table = acceptor(Site::Table, self.tls.clone());
-        let admin = acceptor(Site::Admin, None);
+        let table = acceptor(Site::Table, self.tls.clone(), self.limits.connections_max);
+        let admin = acceptor(Site::Admin, None, ADMIN_CONNECTIONS_MAX);
         let admin_task = async {
             if let Some(listener) = self.admin {
                 admin.accept(listener.socket).await;
@@ -123,7 +143,9 @@ impl Server {
 
 impl Acceptor {
     async fn accept(mut self, listener: TcpListener) {
-        let connections = Connections::default();
+        let connections = GracefulShutdown::new();
+        let refusals = Refusals::new(self.permits.available_permits());
+        let mut warned: Option<Instant> = None;
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -132,18 +154,21 @@ impl Acceptor {
             let (stream, address) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, "accepting a connection failed");
+                    if warned.is_none_or(|warned| warned.elapsed() >= ACCEPT_WARNING_EVERY) {
+                        tracing::warn!(%error, "accepting a connection failed");
+                        warned = Some(Instant::now());
+                    }
                     tokio::time::sleep(ACCEPT_BACKOFF).await;
                     continue;
                 }
             };
             let Ok(permit) = self.permits.clone().try_acquire_owned() else {
                 self.services.metrics.connections_refused.inc();
-                refuse(stream);
+                refusals.refuse(stream, self.tls.is_some());
                 continue;
             };
             let acceptor = self.clone();
-            let watcher = connections.graceful.watcher();
+            let watcher = connections.watcher();
             tokio::spawn(async move {
                 acceptor.services.metrics.connections.inc();
                 acceptor.connect(stream, address, watcher).await;
@@ -152,20 +177,25 @@ impl Acceptor {
             });
         }
         drop(listener);
-        let drained = connections.graceful.shutdown();
+        let drained = connections.shutdown();
         if tokio::time::timeout(self.limits.drain_timeout, drained).await.is_err() {
             tracing::warn!("stopped with connections still open");
         }
     }
 
-    async fn connect(&self, stream: TcpStream, address: SocketAddr, watcher: Watcher) {
+    async fn connect(&self, socket: TcpStream, address: SocketAddr, watcher: Watcher) {
         // Replies are written whole; waiting for more to send would only delay them.
-        let _ = stream.set_nodelay(true);
+        let _ = socket.set_nodelay(true);
+        let transport = Transport::new(socket, self.limits.transfer_timeout);
         let Some(tls) = &self.tls else {
-            return self.serve(stream, Peer { address, tls: false }, watcher).await;
+            return self.serve(transport, Peer { address, tls: false }, watcher).await;
         };
-        match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-            Ok(Ok(stream)) => self.serve(stream, Peer { address, tls: true }, watcher).await,
+        let timeout = HANDSHAKE_TIMEOUT.min(self.limits.head_timeout);
+        match tokio::time::timeout(timeout, tls.accept(transport)).await {
+            Ok(Ok(stream)) => {
+                // What is less common than plain HTTP/1 is boxed: every connection would carry its size.
+                Box::pin(self.serve(stream, Peer { address, tls: true }, watcher)).await;
+            }
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake took too long"),
         }
@@ -182,58 +212,132 @@ impl Acceptor {
             _ = stop.wait_for(|stop| *stop) => None,
         };
         let Some((protocol, stream)) = sniffed else { return };
-        let stream = TokioIo::new(stream);
-        let services = self.services.clone();
-        let site = self.site;
-        let service = service_fn(move |request: Request<Incoming>| {
-            let services = services.clone();
-            async move {
-                match site {
-                    Site::Table => {
-                        Ok::<_, Infallible>(handle::answer(services, peer, request).await)
-                    }
-                    Site::Admin => admin::answer(&services, &request),
-                }
-            }
-        });
         let served = match protocol {
-            Protocol::Http1 => {
-                let connection = http1::Builder::new()
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(self.limits.head_timeout)
-                    .max_buf_size(self.limits.head_bytes_max)
-                    .serve_connection(stream, service);
-                watcher.watch(connection).await
-            }
-            Protocol::Http2 => {
-                let head_bytes_max = u32::try_from(self.limits.head_bytes_max).unwrap_or(u32::MAX);
-                let connection = http2::Builder::new(TokioExecutor::new())
-                    .timer(TokioTimer::new())
-                    .max_header_list_size(head_bytes_max)
-                    .max_concurrent_streams(STREAMS_MAX)
-                    .keep_alive_interval(self.limits.head_timeout)
-                    .serve_connection(stream, service);
-                watcher.watch(connection).await
-            }
+            Protocol::Http1 => self.serve_http1(stream, peer, watcher).await,
+            Protocol::Http2 => Box::pin(self.serve_http2(stream, peer, watcher)).await,
         };
         if let Err(error) = served {
             tracing::debug!(%error, "connection ended");
         }
     }
+
+    async fn serve_http1<S>(
+        &self,
+        stream: Sniffed<S>,
+        peer: Peer,
+        watcher: Watcher,
+    ) -> hyper::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (services, site) = (self.services.clone(), self.site);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let services = services.clone();
+            async move {
+                let reply = site.answer(services, peer, request).await;
+                Ok::<_, Infallible>(reply.map(Full::new))
+            }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.limits.head_timeout)
+            .max_buf_size(self.limits.head_bytes_max)
+            .serve_connection(TokioIo::new(stream), service);
+        watcher.watch(connection).await
+    }
+
+    async fn serve_http2<S>(
+        &self,
+        stream: Sniffed<S>,
+        peer: Peer,
+        _until_drained: Watcher,
+    ) -> hyper::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (services, site) = (self.services.clone(), self.site);
+        let exchanges = Arc::new(Exchanges::new(&self.limits, Instant::now()));
+        let (opened, permits) = (exchanges.clone(), self.http2_permits.clone());
+        let service = service_fn(move |request: Request<Incoming>| {
+            let exchange = permits.clone().try_acquire_owned().map(|permit| opened.begin(permit));
+            let services = services.clone();
+            async move {
+                let Ok(exchange) = exchange else {
+                    services.metrics.http2_requests_refused.inc();
+                    return Ok(refuse::reply().map(Full::new));
+                };
+                let reply = site.answer(services, peer, request).await;
+                let reply = reply.map(|bytes| exchange.reply(bytes, Instant::now()));
+                Ok::<_, Infallible>(reply.map(Full::<Bytes>::new))
+            }
+        });
+        let head_bytes_max = u32::try_from(self.limits.head_bytes_max).unwrap_or(u32::MAX);
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_header_list_size(head_bytes_max)
+            .max_concurrent_streams(STREAMS_MAX)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .keep_alive_interval(self.limits.head_timeout)
+            .serve_connection(TokioIo::new(stream), service);
+
+        let mut connection = pin!(connection);
+        let mut stop = self.stop.clone();
+        let mut is_closing = false;
+        let mut looks = tokio::time::interval(exchanges.look_every());
+        loop {
+            tokio::select! {
+                served = connection.as_mut() => return served,
+                _ = stop.wait_for(|stop| *stop), if !is_closing => {
+                    is_closing = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                _ = looks.tick() => match exchanges.judge(Instant::now()) {
+                    Judgement::Fine => {}
+                    Judgement::Idle if is_closing => {}
+                    Judgement::Idle => {
+                        is_closing = true;
+                        connection.as_mut().graceful_shutdown();
+                    }
+                    Judgement::Stalled => {
+                        self.services.metrics.connections_stalled.inc();
+                        tracing::debug!("replies were not taken in time");
+                        return Ok(());
+                    }
+                },
+            }
+        }
+    }
 }
 
-#[derive(Default)]
-struct Connections {
-    graceful: GracefulShutdown,
+impl Site {
+    async fn answer(
+        self,
+        services: Arc<Services>,
+        peer: Peer,
+        request: Request<Incoming>,
+    ) -> Reply {
+        match self {
+            Self::Table => handle::answer(services, peer, request).await,
+            Self::Admin => admin::answer(&services, &request),
+        }
+    }
 }
 
-/// Says so and closes; in a task of its own, because even that may have to wait.
-fn refuse(mut stream: TcpStream) {
-    tokio::spawn(async move {
-        let _ = tokio::time::timeout(Duration::from_secs(1), async {
-            let _ = stream.write_all(REFUSAL).await;
-            let _ = stream.shutdown().await;
-        })
-        .await;
-    });
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_future<'a, F: Future>(
+        _: impl Fn(&'a Acceptor, TcpStream, SocketAddr, Watcher) -> F,
+    ) -> usize {
+        size_of::<F>()
+    }
+
+    /// There are thousands of connections, and most of them are idle.
+    #[test]
+    fn the_future_of_a_connection_stays_small() {
+        let size = size_of_future(Acceptor::connect);
+        assert!(size <= 8192, "{size} bytes");
+    }
 }

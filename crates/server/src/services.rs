@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::config::{AccountConfig, Limits};
 use crate::error::Result;
 use crate::ids::IdSource;
+use crate::message_memory::MessageMemory;
 use crate::metrics::Metrics;
 
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub struct Services {
     pub clock: Clock,
     pub ids: IdSource,
     pub metrics: Metrics,
+    pub message_memory: Arc<MessageMemory>,
     pub settings: Settings,
     stopping: AtomicBool,
 }
@@ -47,7 +49,8 @@ impl Services {
         settings: Settings,
     ) -> Result<Arc<Self>> {
         let accounts = Accounts::open(&engine, accounts).await?;
-        let mut metrics = Metrics::new();
+        let message_memory = Arc::new(MessageMemory::new(settings.limits.message_bytes_max));
+        let mut metrics = Metrics::new(&message_memory);
         metrics.register(|registry| crate::engine_metrics::register(registry, &engine));
         Ok(Arc::new(Self {
             catalogue: Arc::new(Catalogue::new(engine.clone())),
@@ -57,6 +60,7 @@ impl Services {
             clock: Clock::default(),
             ids: IdSource::new(),
             metrics,
+            message_memory,
             settings,
             stopping: AtomicBool::new(false),
         }))

@@ -17,6 +17,7 @@ mod entities;
 mod filters;
 mod guide;
 mod histories;
+mod hostile;
 mod limits;
 mod local_user;
 mod measuring;

@@ -23,7 +23,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::job::Job;
 use super::stats::Stats;
-use crate::{Error, Result, Write, WriteSet};
+use crate::{Error, Result, Write, WriteSet, panic_message};
 
 /// Transitions in a group at most: bounds how long the first of them waits for the others to be applied.
 const GROUP_TRANSITIONS_MAX: usize = 1024;
@@ -113,10 +113,10 @@ impl<S: Sink> Committer<S> {
     /// Commits group after group until the queue is closed and empty.
     pub(super) fn run(mut self) {
         let ended = catch_unwind(AssertUnwindSafe(|| while self.run_once().is_continue() {}));
-        if ended.is_err() {
+        if let Err(panic) = ended {
             // ORDER: the failure is told before the queue and the group are dropped, so that callers who find
             // themselves unanswered find the reason.
-            fail(&self.failures, "the committer panicked");
+            fail(&self.failures, &format!("the committer panicked: {}", panic_message(&*panic)));
         }
     }
 
@@ -184,10 +184,10 @@ impl<S: Sink> Committer<S> {
         match applied {
             Ok(true) => self.overlay_writes(),
             Ok(false) => drop(self.writes.drain()),
-            Err(_) => {
+            Err(panic) => {
                 drop(self.writes.drain());
                 self.stats.panics.fetch_add(1, Ordering::Relaxed);
-                return Err(Error::Unavailable("the transition panicked".into()));
+                return Err(Error::Panicked(panic_message(&*panic).into()));
             }
         }
         Ok(())

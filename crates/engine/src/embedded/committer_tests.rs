@@ -68,7 +68,7 @@ fn a_panic_drops_the_writes_of_its_transition_only() {
     let last = bench.send(increment());
     assert!(bench.committer.run_once().is_continue());
     assert_eq!(answered(first).unwrap(), 1);
-    assert!(matches!(answered(panicking), Err(Error::Unavailable(_))));
+    assert!(matches!(answered(panicking), Err(Error::Panicked(told)) if told == "on purpose"));
     assert_eq!(answered(last).unwrap(), 2);
     assert_eq!(bench.stats.panics.load(Ordering::Relaxed), 1);
 }
@@ -112,6 +112,18 @@ fn a_failed_commit_poisons() {
     assert!(bench.committer.run_once().is_continue());
     assert!(matches!(answered(later), Err(Error::Unavailable(_))));
     assert!(bench.sink.commits().is_empty());
+}
+
+/// A mistake in the committer itself leaves nobody who could write: it is told, so that the process stops.
+#[test]
+fn a_panic_of_the_committer_is_a_failure_with_its_reason() {
+    let bench = Bench::new();
+    bench.sink.state.borrow_mut().on_commit = Some(Box::new(|| panic!("a broken committer")));
+    let mut unanswered = bench.send(increment());
+    bench.committer.run();
+    let failure = bench.failure.borrow().clone().expect("a failure");
+    assert_eq!(&*failure, "the committer panicked: a broken committer");
+    assert!(unanswered.try_recv().is_err());
 }
 
 #[test]

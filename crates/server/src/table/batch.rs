@@ -94,8 +94,7 @@ async fn execute(
         .iter()
         .map(|change| (change.partition_key.clone(), change.row_key.clone()))
         .collect();
-    let engine = &context.services.engine;
-    let applied = change_set::commit(engine, &table, prepared.changes, context.now).await?;
+    let applied = change_set::commit(context, &table, prepared.changes).await?;
     let answers = changeset.operations.iter().zip(keys).zip(levels).zip(&applied).enumerate();
     answers
         .map(|(index, (((operation, keys), level), applied))| {

@@ -1,12 +1,16 @@
 //! The changes that one request makes, as one transition of the engine: all of them or none.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use tavola_engine::{AnyEngine, Decision, Engine, Transition, WriteSet};
+use tavola_engine::{Decision, Engine, Transition, WriteSet};
 use tavola_wire::{StorageError, Ticks};
 
 use super::entity_change::{Applied, EntityChange};
 use crate::catalogue::Table;
+use crate::context::RequestContext;
 use crate::error::engine_error;
+use crate::message_memory::Held;
 
 /// Why a set of changes was refused: the change that could not be made.
 #[derive(Debug)]
@@ -19,16 +23,17 @@ pub struct Refused {
 ///
 /// The caller has seen to it that no entity appears twice.
 pub async fn commit(
-    engine: &AnyEngine,
+    context: &RequestContext<'_>,
     table: &Table,
     changes: Vec<EntityChange>,
-    now: Ticks,
 ) -> Result<Vec<Applied>, Refused> {
     let keys = changes
         .iter()
         .map(|change| table.keys().key(&change.partition_key, &change.row_key))
         .collect();
-    let verdict = engine.transact(ChangeSet { keys, changes, now }).await;
+    let (now, held) = (context.now, context.held.clone());
+    let transition = ChangeSet { keys, changes, now, _held: held };
+    let verdict = context.services.engine.transact(transition).await;
     verdict.map_err(|error| Refused { index: 0, error: engine_error(error) })?
 }
 
@@ -36,6 +41,8 @@ struct ChangeSet {
     keys: Vec<Bytes>,
     changes: Vec<EntityChange>,
     now: Ticks,
+    /// The request may be abandoned while its changes wait to be committed; they hold memory all the same.
+    _held: Option<Arc<Held>>,
 }
 
 impl Transition for ChangeSet {

@@ -28,8 +28,7 @@ pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>, body: &[u8]
     let change = EntityChange::insert(body)?;
     let (partition_key, row_key) = (change.partition_key.clone(), change.row_key.clone());
     context.identity.allows_key(operation, &partition_key, &row_key)?;
-    let engine = &context.services.engine;
-    let applied = change_set::commit(engine, &table, vec![change], context.now).await;
+    let applied = change_set::commit(context, &table, vec![change]).await;
     let applied = applied.map_err(|refused| refused.error)?.pop();
     let applied = applied.ok_or(ErrorCode::InternalError)?;
 

@@ -31,8 +31,7 @@ pub async fn run(
     let change = EntityChange::at(verb, address, condition, body)?;
     context.identity.allows_key(operation, &change.partition_key, &change.row_key)?;
     let is_delete = matches!(change.kind, ChangeKind::Delete(_));
-    let engine = &context.services.engine;
-    let applied = change_set::commit(engine, &table, vec![change], context.now).await;
+    let applied = change_set::commit(context, &table, vec![change]).await;
     let applied = applied.map_err(|refused| refused.error)?;
     let mut reply = respond::no_content();
     if let Some(applied) = applied.first().filter(|_| !is_delete) {

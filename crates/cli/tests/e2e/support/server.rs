@@ -22,6 +22,7 @@ pub const LISTENING: &str = "Table service is successfully listening at ";
 pub struct Launch {
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
+    open_files_max: Option<u32>,
 }
 
 impl Launch {
@@ -44,6 +45,12 @@ impl Launch {
         self
     }
 
+    /// Leaves it so many file descriptors.
+    pub fn open_files_max(mut self, count: u32) -> Self {
+        self.open_files_max = Some(count);
+        self
+    }
+
     /// Starts a server with a folder of its own.
     pub fn start(self) -> Server {
         Server::start(self)
@@ -52,7 +59,15 @@ impl Launch {
     /// The command, run in `folder`, with nothing of this process's own settings.
     pub fn command(&self, folder: &Path) -> Command {
         let binary = std::env::var_os(BINARY).unwrap_or(env!("CARGO_BIN_EXE_tavola").into());
-        let mut command = Command::new(binary);
+        let mut command = match self.open_files_max {
+            None => Command::new(binary),
+            Some(count) => {
+                let script = format!("ulimit -n {count} && exec \"$0\" \"$@\"");
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &script]).arg(binary);
+                shell
+            }
+        };
         for (name, _) in std::env::vars() {
             if name.starts_with("TAVOLA_") || name.starts_with("AZURITE_") {
                 command.env_remove(name);
@@ -94,6 +109,7 @@ impl Server {
         self.process().address
     }
 
+    /// The id of its process.
     pub fn pid(&self) -> u32 {
         self.process().child.id()
     }

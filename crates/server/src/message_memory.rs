@@ -1,0 +1,157 @@
+//! The memory that requests and replies on their way may hold, over all connections.
+//!
+//! Each message has a limit of its own, but twenty thousand connections times the largest body would be more than
+//! any machine has. So all of them draw on one budget, by what has arrived rather than by what was announced:
+//! announcing costs nothing. Whoever comes when it is used up is told 503 `ServerBusy`, and retries.
+//!
+//! Large messages leave a quarter of it alone: those who hold many large ones must not stop the small ones, which
+//! are nearly all.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use tavola_wire::ErrorCode;
+
+use crate::error::Result;
+
+/// Messages up to this size are not counted: the state of a request is of that size anyway, and the number of
+/// requests at a time is limited.
+const UNCOUNTED_BYTES: usize = 4 * 1024;
+/// Messages up to this size may use the whole budget: a property of the largest size fits.
+const SMALL_BYTES: usize = 64 * 1024;
+
+/// The budget.
+#[derive(Debug)]
+pub struct MessageMemory {
+    used: AtomicUsize,
+    bytes_max: usize,
+}
+
+/// What one message has taken; given back on drop.
+#[derive(Debug)]
+pub struct Held {
+    memory: Arc<MessageMemory>,
+    bytes: usize,
+}
+
+impl MessageMemory {
+    pub fn new(bytes_max: usize) -> Self {
+        Self { used: AtomicUsize::new(0), bytes_max }
+    }
+
+    /// What is held now.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Takes what a message needs that has grown to so many bytes, beyond what it has taken before.
+    ///
+    /// # Errors
+    /// 503 `ServerBusy` when there is not so much left.
+    pub fn take(self: &Arc<Self>, held: &mut Option<Held>, bytes: usize) -> Result<()> {
+        if bytes <= UNCOUNTED_BYTES {
+            return Ok(());
+        }
+        let more = bytes - held.as_ref().map_or(0, |held| held.bytes);
+        let reserve = if bytes <= SMALL_BYTES { 0 } else { self.bytes_max / 4 };
+        let limit = self.bytes_max - reserve;
+        self.used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(more).filter(|used| *used <= limit)
+            })
+            .map_err(|_| ErrorCode::ServerBusy)?;
+        match held {
+            Some(held) => held.bytes = bytes,
+            None => *held = Some(Held { memory: self.clone(), bytes }),
+        }
+        Ok(())
+    }
+
+    /// The same bytes, which hold their share of the budget until the last clone is gone: for a reply, when it has
+    /// been written.
+    ///
+    /// # Errors
+    /// 503 `ServerBusy` when there is not so much left.
+    pub fn hold(self: &Arc<Self>, bytes: Bytes) -> Result<Bytes> {
+        let mut held = None;
+        self.take(&mut held, bytes.len())?;
+        Ok(match held {
+            Some(held) => carrying(bytes, held),
+            None => bytes,
+        })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// The same bytes; `guard` is dropped with the last clone of them.
+pub fn carrying<G: Send + 'static>(bytes: Bytes, guard: G) -> Bytes {
+    struct Carrying<G> {
+        bytes: Bytes,
+        _guard: G,
+    }
+    impl<G> AsRef<[u8]> for Carrying<G> {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+    Bytes::from_owner(Carrying { bytes, _guard: guard })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1024 * 1024;
+
+    fn budget(bytes: usize) -> Arc<MessageMemory> {
+        Arc::new(MessageMemory::new(bytes))
+    }
+
+    #[test]
+    fn what_a_message_takes_grows_with_it_and_comes_back() {
+        let memory = budget(8 * MIB);
+        let mut held = None;
+        for bytes in [UNCOUNTED_BYTES, MIB, 3 * MIB] {
+            memory.take(&mut held, bytes).unwrap();
+        }
+        assert_eq!(memory.used(), 3 * MIB);
+        drop(held);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn large_messages_leave_room_for_small_ones() {
+        let memory = budget(8 * MIB);
+        let mut large = None;
+        memory.take(&mut large, 6 * MIB).unwrap();
+        let mut other = None;
+        assert_eq!(memory.take(&mut other, MIB).unwrap_err().code(), ErrorCode::ServerBusy);
+        assert!(other.is_none());
+        let mut small = Vec::new();
+        while memory.used() < 8 * MIB {
+            let mut held = None;
+            memory.take(&mut held, SMALL_BYTES).unwrap();
+            small.push(held);
+        }
+        assert!(memory.take(&mut None, SMALL_BYTES).is_err());
+        assert!(memory.take(&mut None, UNCOUNTED_BYTES).is_ok());
+    }
+
+    #[test]
+    fn a_reply_holds_until_its_last_clone_is_gone() {
+        let memory = budget(8 * MIB);
+        let bytes = memory.hold(Bytes::from(vec![7; MIB])).unwrap();
+        let slice = bytes.slice(10..20);
+        drop(bytes);
+        assert_eq!(memory.used(), MIB);
+        assert_eq!(&slice[..], [7; 10]);
+        drop(slice);
+        assert_eq!(memory.used(), 0);
+    }
+}
