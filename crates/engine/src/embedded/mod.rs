@@ -8,11 +8,16 @@
 //! Reads by key run where they are called: they touch memory, or one block of one file. Scans go to a bounded
 //! pool. All writes go through one queue to one thread, so there are no latches and no write conflicts.
 
+mod archive;
+mod blocks;
+mod clean;
 mod committer;
+mod cursor;
 mod drops;
 mod folder;
 mod job;
 mod journal;
+mod manifest;
 mod options;
 mod stats;
 mod store;
@@ -275,3 +280,7 @@ impl fmt::Debug for EmbeddedSnapshot {
 #[cfg(test)]
 #[path = "engine_tests.rs"]
 mod tests;
+
+#[cfg(all(test, unix))]
+#[path = "image_tests.rs"]
+mod image_tests;

@@ -1,6 +1,6 @@
 //! How an embedded engine is set up, and why it may refuse to open.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -58,4 +58,10 @@ pub enum OpenError {
     Io { path: PathBuf, source: std::io::Error },
     #[error("cannot open the store in {}: {source}", path.display())]
     Store { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+impl OpenError {
+    pub(super) fn corrupt(file: &Path, offset: u64, detail: impl Into<String>) -> Self {
+        Self::Corrupt { file: file.into(), offset, detail: detail.into() }
+    }
 }
