@@ -1,6 +1,7 @@
 //! `tavola serve`: start, say where, and run until told to stop.
 
 use std::io::Write;
+use std::time::Duration;
 
 use anyhow::Context;
 use tavola_server::config::{Config, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Storage};
@@ -10,18 +11,23 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::options::ServeOptions;
 use crate::{config, logging};
 
+/// What is assumed when the limit of open files cannot be asked for.
+const USUAL_FILE_LIMIT: u64 = 1024;
+/// How long those are served who wait for an answer when the engine fails: they are told that it did.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
 pub fn run(mut options: ServeOptions) -> anyhow::Result<()> {
     // Not flags: a key on the command line is everyone's to read.
     options.accounts_text = ["TAVOLA_ACCOUNTS", "AZURITE_ACCOUNTS"]
         .into_iter()
         .find_map(|name| std::env::var(name).ok().filter(|text| !text.trim().is_empty()));
     let options = config::with_file(options)?;
-    let config = config::resolve(&options)?;
+    let mut config = config::resolve(&options)?;
     logging::start(options.log_format.unwrap_or_default(), options.debug.as_deref())?;
     for warning in options.azurite.warnings() {
         tracing::warn!("{warning}");
     }
-    raise_file_limit();
+    config::fit_files(&mut config, raise_file_limit());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -42,7 +48,8 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         reason = server.failed() => {
             // Nothing more is acknowledged: what was not committed must not look as if it were. An orderly stop
             // would wait for an engine that may never answer.
-            tracing::error!(reason, "the storage engine has failed, stopping at once");
+            tracing::error!(reason, "the storage engine has failed, stopping");
+            tokio::time::sleep(LAST_ANSWERS).await;
             std::process::exit(1);
         }
     }
@@ -107,9 +114,10 @@ impl Notice {
     }
 }
 
-/// Every connection is a file descriptor; the usual soft limit of 1024 is too low for a server.
-fn raise_file_limit() {
-    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+/// Every connection is a file descriptor; the usual soft limit of 1024 is too low for a server. Answers the limit.
+fn raise_file_limit() -> u64 {
+    rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot raise the limit of open files");
-    }
+        USUAL_FILE_LIMIT
+    })
 }

@@ -5,12 +5,19 @@ use tavola_wire::{ErrorCode, StorageError};
 
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 
+const DISK_FULL: &str = "The disk of the server is nearly full. Reading and deleting work; writing will when there is room.";
+
 /// The answer to a request that the engine failed.
 pub fn engine_error(error: EngineError) -> StorageError {
+    if matches!(error, EngineError::Full) {
+        // Clients try again after a while, and find room if someone has made it.
+        return StorageError::with_detail(ErrorCode::ServerBusy, DISK_FULL).caused_by(error);
+    }
     let code = match &error {
-        EngineError::Busy | EngineError::Closed | EngineError::Unavailable(_) => {
-            ErrorCode::ServerBusy
-        }
+        EngineError::Full
+        | EngineError::Busy
+        | EngineError::Closed
+        | EngineError::Unavailable(_) => ErrorCode::ServerBusy,
         EngineError::OutcomeUnknown(_) | EngineError::Corrupt(_) => ErrorCode::InternalError,
     };
     StorageError::new(code).caused_by(error)

@@ -8,6 +8,7 @@ pub mod auth;
 mod background;
 mod body;
 mod catalogue;
+mod check;
 mod clock;
 pub mod config;
 mod context;
@@ -30,4 +31,5 @@ mod table;
 mod tls;
 mod uninterrupted;
 
+pub use check::{CheckProgress, CheckReport, check};
 pub use run::{RunningServer, StartError, start};

@@ -8,6 +8,7 @@ mod support;
 
 mod batch;
 mod bearer;
+mod check;
 mod conditions;
 mod crash;
 mod entities;
@@ -21,4 +22,5 @@ mod sas;
 mod service;
 mod shared_key;
 mod tables;
+mod upgrade;
 mod urls;

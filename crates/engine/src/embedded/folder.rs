@@ -48,11 +48,7 @@ pub(super) fn claim(path: &Path) -> Result<File, OpenError> {
         .write(true)
         .open(path.join(LOCK))
         .map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { path: path.into() }),
-        Err(TryLockError::Error(source)) => return Err(failed(source)),
-    }
+    try_lock(path, &lock)?;
     // ORDER: read again under the lock; another process may have made the folder in between.
     if !read_marker(path)? {
         write_marker(path).map_err(failed)?;
@@ -60,27 +56,61 @@ pub(super) fn claim(path: &Path) -> Result<File, OpenError> {
     Ok(lock)
 }
 
+/// Takes hold of the data folder at `path` without writing anything. A folder without a lock file, a copy perhaps, is
+/// used by nobody.
+pub(super) fn hold(path: &Path) -> Result<Option<File>, OpenError> {
+    let missing = || OpenError::Missing { path: path.into() };
+    if !path.is_dir() || !path.join(MARKER).exists() {
+        return Err(missing());
+    }
+    read_marker(path)?;
+    let lock = match File::open(path.join(LOCK)) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(OpenError::Io { path: path.join(LOCK), source }),
+    };
+    try_lock(path, &lock)?;
+    Ok(Some(lock))
+}
+
+fn try_lock(path: &Path, lock: &File) -> Result<(), OpenError> {
+    lock.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => OpenError::Locked { path: path.into() },
+        TryLockError::Error(source) => OpenError::Io { path: path.into(), source },
+    })
+}
+
+/// Where fjall's files are.
+pub(super) fn store_folder(path: &Path) -> PathBuf {
+    path.join(STORE)
+}
+
+/// Whether the store's own version file is what it must be; false if it is missing or empty.
+pub(super) fn check_store_version(store: &Path) -> Result<bool, OpenError> {
+    let version = store.join("version");
+    let found = fs::read(&version).unwrap_or_default();
+    if found.is_empty() || found == STORE_VERSION {
+        return Ok(!found.is_empty());
+    }
+    Err(OpenError::corrupt(&version, 0, "it does not name the version of the store"))
+}
+
 /// Where fjall's files are. Removes what an interrupted first start has left there: fjall finishes the creation
 /// of its folder with a version file and cannot resume before that.
 pub(super) fn store_path(path: &Path) -> Result<PathBuf, OpenError> {
-    let store = path.join(STORE);
+    let store = store_folder(path);
     let failed = |source: io::Error| OpenError::Io { path: store.clone(), source };
     if !store.try_exists().map_err(failed)? {
         return Ok(store);
     }
-    let version = store.join("version");
-    let found = fs::read(&version).unwrap_or_default();
-    if found == STORE_VERSION {
+    if check_store_version(&store)? {
         return Ok(store);
-    }
-    if !found.is_empty() {
-        return Err(OpenError::corrupt(&version, 0, "it does not name the version of the store"));
     }
     let holds_rows =
         fs::read_dir(store.join("keyspaces")).is_ok_and(|mut entries| entries.next().is_some());
     if holds_rows {
         let detail = "it is missing or empty, but the store has rows";
-        return Err(OpenError::corrupt(&version, 0, detail));
+        return Err(OpenError::corrupt(&store.join("version"), 0, detail));
     }
     tracing::warn!(path = %store.display(), "removing a store whose creation was interrupted");
     fs::remove_dir_all(&store).map_err(failed)?;

@@ -33,6 +33,8 @@ const VALUES: &str = "blobs";
 
 /// The files of one tree.
 pub(super) struct Tree {
+    pub(super) folder: PathBuf,
+    pub(super) current: PathBuf,
     pub(super) manifest: PathBuf,
     pub(super) tables: Vec<Named>,
     pub(super) values: Vec<Named>,
@@ -112,7 +114,15 @@ impl Tree {
             let file = |(id, checksum)| Named { id, path: folder.join(format!("{id}")), checksum };
             files.into_iter().map(file).collect()
         };
-        Ok(Some(Self { tables: named(TABLES, tables), values: named(VALUES, values), manifest }))
+        let (tables, values) = (named(TABLES, tables), named(VALUES, values));
+        Ok(Some(Self { folder: folder.into(), current, manifest, tables, values }))
+    }
+
+    /// How many files there are that the manifest does not name.
+    pub(super) fn leftovers(&self) -> u64 {
+        let count = |kind: &str| fs::read_dir(self.folder.join(kind)).map_or(0, Iterator::count);
+        let named = self.tables.len() + self.values.len();
+        (count(TABLES) + count(VALUES)).saturating_sub(named) as u64
     }
 }
 

@@ -27,6 +27,7 @@ use fjall::{
 use super::clean::{self, CleanMark};
 use super::committer::{CommitError, Overlay, Sink};
 use super::options::{EmbeddedOptions, OpenError};
+use super::space::Space;
 use super::{folder, journal, manifest};
 use crate::scans::{CANCEL_CHECK_ROWS, Cancelled};
 use crate::{Error, KeyRange, Result, Visitor};
@@ -153,6 +154,7 @@ impl StoreSnapshot {
 /// The store as the committer sees it.
 pub(super) struct StoreSink {
     pub(super) store: Arc<Store>,
+    pub(super) space: Arc<Space>,
     /// Tells the upkeep that there may be something to compact.
     pub(super) nudge: SyncSender<()>,
 }
@@ -165,10 +167,17 @@ impl Sink for StoreSink {
     }
 
     fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError> {
+        let value_bytes = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
+        let bytes: usize = overlay.iter().map(|(key, value)| key.len() + value_bytes(value)).sum();
         self.store.commit(overlay)?;
+        self.space.committed(bytes as u64);
         // Full means that it is nudged already.
         let _ = self.nudge.try_send(());
         Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.space.is_low()
     }
 
     fn tidy(&self) -> bool {
@@ -343,6 +352,7 @@ fn open_database(
     let open = || {
         let database = Database::builder(store)
             .cache_size(options.cache_bytes)
+            .max_cached_files(Some(options.cached_files_max))
             // Flushes only; see `upkeep`.
             .worker_threads(1)
             .max_journaling_size(JOURNALS_BYTES_MAX)

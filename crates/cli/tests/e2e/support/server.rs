@@ -14,6 +14,8 @@ pub const LISTENING: &str = "Table service is successfully listening at ";
 /// How to start a server.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
+    /// A command that gets the binary and its arguments as its last arguments.
+    wrapper: Vec<String>,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
 }
@@ -33,6 +35,12 @@ impl Launch {
         self
     }
 
+    /// Starts it through another command.
+    pub fn wrap<'a>(mut self, wrapper: impl IntoIterator<Item = &'a str>) -> Self {
+        self.wrapper = wrapper.into_iter().map(str::to_owned).collect();
+        self
+    }
+
     pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.push((name.to_owned(), value.into()));
         self
@@ -45,7 +53,10 @@ impl Launch {
 
     /// The command, run in `folder`, with nothing of this process's own settings.
     pub fn command(&self, folder: &Path) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tavola"));
+        let binary = env!("CARGO_BIN_EXE_tavola").to_owned();
+        let mut words = self.wrapper.iter().cloned().chain([binary]);
+        let mut command = Command::new(words.next().expect("the binary"));
+        command.args(words);
         for (name, _) in std::env::vars() {
             if name.starts_with("TAVOLA_") || name.starts_with("AZURITE_") {
                 command.env_remove(name);
