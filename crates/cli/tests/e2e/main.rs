@@ -11,6 +11,8 @@ mod bearer;
 mod check;
 mod conditions;
 mod crash;
+#[cfg(target_os = "linux")]
+mod disk;
 mod entities;
 mod filters;
 mod guide;

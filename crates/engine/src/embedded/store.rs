@@ -49,6 +49,9 @@ const TABLE_BYTES: u64 = 32 * 1024 * 1024;
 /// fjall's smallest. With one keyspace a journal goes as soon as its memtable is flushed.
 const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// fjall does not say what it was reading.
+const WHICH_FILE: &str = "`tavola check` tells which file";
+
 /// The rows on disk.
 pub(super) struct Store {
     // ORDER: fields drop in this order: snapshots and trees, then the mark that all is written, then the lock that
@@ -380,7 +383,7 @@ fn guarded<T>(read: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("the store cannot be read: {}", text.unwrap_or("unknown reason"))
+    format!("the store cannot be read: {}; {WHICH_FILE}", text.unwrap_or("unknown reason"))
 }
 
 impl Drop for Store {
@@ -400,6 +403,6 @@ fn read_error(error: fjall::Error) -> Error {
         fjall::Error::Poisoned | fjall::Error::KeyspaceDeleted | fjall::Error::Locked => {
             Error::Unavailable(error.to_string())
         }
-        _ => Error::Corrupt(error.to_string()),
+        _ => Error::Corrupt(format!("{error}; {WHICH_FILE}")),
     }
 }
