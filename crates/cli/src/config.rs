@@ -15,6 +15,12 @@ use crate::options::{BearerOptions, Secret, ServeOptions};
 /// The data folder, in the location.
 const DATA_FOLDER: &str = "tavola-data";
 const CACHE_MB: u64 = 128;
+/// Two write buffers and a journal.
+const DISK_RESERVE_MB: u64 = 128;
+const CACHED_FILES: usize = 900;
+const TABLE_FILES_MIN: usize = 16;
+/// File descriptors for what is opened now and then: a flush, a compaction, a connection that is being refused.
+const SPARE_FILES: usize = 64;
 const SLOW_QUERY: Duration = Duration::from_secs(1);
 
 /// Reads the file that the flags name, and lays the flags over it.
@@ -56,6 +62,7 @@ fn overlay(flags: ServeOptions, file: ServeOptions) -> ServeOptions {
         disable_product_style_url: flags.disable_product_style_url
             || file.disable_product_style_url,
         cache_mb: flags.cache_mb.or(file.cache_mb),
+        disk_reserve_mb: flags.disk_reserve_mb.or(file.disk_reserve_mb),
         connections_max: flags.connections_max.or(file.connections_max),
         transfer_timeout: flags.transfer_timeout.or(file.transfer_timeout),
         message_memory_mb: flags.message_memory_mb.or(file.message_memory_mb),
@@ -117,6 +124,27 @@ fn limits(options: &ServeOptions) -> anyhow::Result<Limits> {
     Ok(limits)
 }
 
+/// Shares out the file descriptors that the process may have. Connections beyond their share are refused, so that
+/// the engine can always open its files: a flush that cannot is the end of the service.
+pub fn fit_files(config: &mut Config, files_max: u64) {
+    let files_max = usize::try_from(files_max).unwrap_or(usize::MAX);
+    let for_tables = (files_max / 4).clamp(TABLE_FILES_MIN, CACHED_FILES);
+    if let Storage::Folder { cached_files_max, .. } = &mut config.storage {
+        *cached_files_max = for_tables;
+    }
+    let for_connections = files_max.saturating_sub(for_tables + SPARE_FILES).max(1);
+    let connections_max = &mut config.limits.connections_max;
+    if *connections_max > for_connections {
+        tracing::warn!(
+            wanted = *connections_max,
+            allowed = for_connections,
+            files_max,
+            "fewer connections than wanted: the limit of open files is too low"
+        );
+        *connections_max = for_connections;
+    }
+}
+
 fn listen_address(options: &ServeOptions) -> anyhow::Result<SocketAddr> {
     let host = options.host.as_deref().unwrap_or("127.0.0.1");
     let port = options.port.unwrap_or(TABLE_PORT);
@@ -133,7 +161,12 @@ fn storage(options: &ServeOptions) -> Storage {
     }
     let location = options.location.clone().unwrap_or_else(|| PathBuf::from("."));
     let path = options.data.clone().unwrap_or_else(|| location.join(DATA_FOLDER));
-    Storage::Folder { path, cache_bytes: options.cache_mb.unwrap_or(CACHE_MB) << 20 }
+    Storage::Folder {
+        path,
+        cache_bytes: options.cache_mb.unwrap_or(CACHE_MB) << 20,
+        disk_reserve_bytes: options.disk_reserve_mb.unwrap_or(DISK_RESERVE_MB) << 20,
+        cached_files_max: CACHED_FILES,
+    }
 }
 
 fn tls(options: &ServeOptions) -> anyhow::Result<Option<TlsFiles>> {
@@ -280,6 +313,19 @@ mod tests {
         assert!(config.loose && config.path_style_only);
         assert!(matches!(config.storage, Storage::Memory));
         assert_eq!(options.azurite.warnings().len(), 7);
+    }
+
+    #[test]
+    fn file_descriptors_are_shared_out() {
+        for (files_max, connections, tables) in
+            [(u64::MAX, 20_000, 900), (1024, 704, 256), (128, 32, 32), (10, 1, 16)]
+        {
+            let mut config = resolve(&parse(&[])).unwrap();
+            fit_files(&mut config, files_max);
+            assert_eq!(config.limits.connections_max, connections);
+            let Storage::Folder { cached_files_max, .. } = config.storage else { panic!() };
+            assert_eq!(cached_files_max, tables);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The one binary: `serve` and the operator's verbs.
 
 mod cert;
+mod check;
 mod config;
 mod health;
 mod logging;
@@ -11,6 +12,7 @@ mod serve;
 use clap::{Parser, Subcommand};
 
 use crate::cert::CertOptions;
+use crate::check::CheckOptions;
 use crate::health::HealthOptions;
 use crate::options::ServeOptions;
 
@@ -32,6 +34,8 @@ struct Arguments {
 enum Command {
     /// Run the service (also without a command)
     Serve(Box<ServeOptions>),
+    /// Verify a data folder that no service is using
+    Check(CheckOptions),
     /// Make a certificate for development
     Cert(CertOptions),
     /// Ask a running service whether it is well
@@ -43,6 +47,7 @@ fn main() -> anyhow::Result<()> {
     match arguments.command {
         None => serve::run(arguments.serve),
         Some(Command::Serve(options)) => serve::run(*options),
+        Some(Command::Check(options)) => check::run(&options),
         Some(Command::Cert(options)) => cert::run(&options),
         Some(Command::Health(options)) => health::run(&options),
     }

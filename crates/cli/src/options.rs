@@ -79,6 +79,10 @@ pub struct ServeOptions {
     #[arg(long, env = "TAVOLA_CACHE_MB", value_name = "MB")]
     pub cache_mb: Option<u64>,
 
+    /// Megabytes of disk below which writes are refused, at most a tenth of the disk; 0 is none [default: 128]
+    #[arg(long, env = "TAVOLA_DISK_RESERVE_MB", value_name = "MB")]
+    pub disk_reserve_mb: Option<u64>,
+
     /// Connections at a time, as far as the limit of open files allows; more are answered 503 [default: 20000]
     #[arg(long, env = "TAVOLA_CONNECTIONS_MAX", value_name = "COUNT")]
     pub connections_max: Option<usize>,

@@ -1,6 +1,7 @@
 //! `tavola serve`: start, say where, and run until told to stop.
 
 use std::io::Write;
+use std::time::Duration;
 
 use anyhow::Context;
 use tavola_server::config::{AccountConfig, AccountKey, Config, DEVELOPMENT_KEY, Storage};
@@ -9,6 +10,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::options::{Secret, ServeOptions};
 use crate::{config, logging, private};
+
+/// What is assumed when the limit of open files cannot be asked for.
+const USUAL_FILE_LIMIT: u64 = 1024;
+/// How long those are served who wait for an answer when the engine fails: they are told that it did.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 pub fn run(mut options: ServeOptions) -> anyhow::Result<()> {
     // Not flags: a key on the command line is everyone's to read.
@@ -25,8 +31,7 @@ pub fn run(mut options: ServeOptions) -> anyhow::Result<()> {
     for file in [&options.accounts_file, &options.key].into_iter().flatten() {
         private::warn_if_readable_by_others(file);
     }
-    let asked_for = options.connections_max.is_some();
-    fit_to_file_limit(&mut config.limits.connections_max, raise_file_limit(), asked_for);
+    config::fit_files(&mut config, raise_file_limit());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -47,7 +52,8 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         reason = server.failed() => {
             // Nothing more is acknowledged: what was not committed must not look as if it were. An orderly stop
             // would wait for an engine that may never answer.
-            tracing::error!(reason, "the storage engine has failed, stopping at once");
+            tracing::error!(reason, "the storage engine has failed, stopping");
+            tokio::time::sleep(LAST_ANSWERS).await;
             std::process::exit(1);
         }
     }
@@ -126,55 +132,10 @@ impl Notice {
     }
 }
 
-/// File descriptors that are kept from connections: the engine has up to 900 tables open, and its journals, the
-/// log and the admin port want some too.
-const FILES_RESERVED: u64 = 1024;
-
-/// Every connection is a file descriptor; the usual soft limit of 1024 is too low for a server. Answers what the
-/// limit is now.
+/// Every connection is a file descriptor; the usual soft limit of 1024 is too low for a server. Answers the limit.
 fn raise_file_limit() -> u64 {
     rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot raise the limit of open files");
-        rlimit::getrlimit(rlimit::Resource::NOFILE).map_or(FILES_RESERVED, |(soft, _)| soft)
+        USUAL_FILE_LIMIT
     })
-}
-
-/// Fewer connections rather than a store that cannot open its files.
-fn fit_to_file_limit(connections_max: &mut usize, files_max: u64, is_asked_for: bool) {
-    let reserved = FILES_RESERVED.min(files_max / 2);
-    let fitting = usize::try_from(files_max - reserved).unwrap_or(usize::MAX);
-    if fitting >= *connections_max {
-        return;
-    }
-    if is_asked_for {
-        tracing::warn!(
-            asked_for = *connections_max,
-            connections_max = fitting,
-            files_max,
-            "fewer connections than asked for: the limit of open files is too low"
-        );
-    } else {
-        tracing::info!(
-            connections_max = fitting,
-            files_max,
-            "the limit of open files bounds connections"
-        );
-    }
-    *connections_max = fitting;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_leave_files_to_the_store() {
-        for (asked, files, allowed) in
-            [(20_000, 1 << 20, 20_000), (20_000, 20_000, 18_976), (20_000, 1024, 512), (10, 64, 10)]
-        {
-            let mut connections_max = asked;
-            fit_to_file_limit(&mut connections_max, files, false);
-            assert_eq!(connections_max, allowed, "{files} files");
-        }
-    }
 }

@@ -18,7 +18,8 @@ use bytes::Bytes;
 
 pub use any::{AnyEngine, AnySnapshot};
 pub use embedded::{
-    EmbeddedEngine, EmbeddedOptions, EmbeddedSnapshot, Histogram, OpenError, Stats,
+    CheckedRows, EmbeddedEngine, EmbeddedOptions, EmbeddedSnapshot, FileProblem, FilesReport,
+    FolderCheck, Histogram, OpenError, Stats,
 };
 pub use memory::{MemoryEngine, MemorySnapshot};
 pub use panics::panic_message;
@@ -130,6 +131,18 @@ impl WriteSet {
         self.writes.is_empty()
     }
 
+    /// Whether it takes more room than it gives back, as far as can be told without a look at the rows: deletions
+    /// give back, also with a small note that they were made.
+    pub(crate) fn takes_room(&self) -> bool {
+        let value_bytes = |write: &Write| match write {
+            Write::Put(_, value) => value.len(),
+            Write::Delete(_) => 0,
+        };
+        let deletes = self.writes.iter().any(|write| matches!(write, Write::Delete(_)));
+        let put_bytes: usize = self.writes.iter().map(value_bytes).sum();
+        !self.writes.is_empty() && !(deletes && put_bytes <= NOTE_BYTES_MAX)
+    }
+
     pub fn drain(&mut self) -> impl Iterator<Item = Write> + '_ {
         self.writes.drain(..)
     }
@@ -142,6 +155,9 @@ impl KeyRange {
     }
 }
 
+/// Room that a deletion may take for a note: the moment when a table was dropped.
+const NOTE_BYTES_MAX: usize = 64;
+
 fn assert_key(key: &[u8]) {
     assert!(!key.is_empty() && key.len() <= KEY_BYTES_MAX, "key of {} bytes", key.len());
 }
@@ -152,6 +168,9 @@ pub enum Error {
     /// The queue is full: try again later.
     #[error("engine is busy")]
     Busy,
+    /// The disk is nearly full, and this would take more of it: only what gives room back is taken.
+    #[error("disk is nearly full")]
+    Full,
     /// The engine cannot be reached or has failed; nothing was written.
     #[error("engine is unavailable: {0}")]
     Unavailable(String),

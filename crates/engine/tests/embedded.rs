@@ -84,13 +84,15 @@ fn an_interrupted_first_start_is_taken_up() {
     fs::create_dir(folder.path().join("lost+found")).unwrap();
     fs::write(folder.path().join("TAVOLA.tmp"), "tav").unwrap();
     drop(open(folder.path()));
-    // fjall writes its version file last.
+    // fjall writes its version file last. A first start that was interrupted has not stopped in order.
+    fs::remove_file(folder.path().join("TAVOLA.clean")).unwrap();
     fs::remove_dir_all(folder.path().join("store")).unwrap();
     fs::create_dir_all(folder.path().join("store/keyspaces")).unwrap();
     fs::write(folder.path().join("store/0.jnl"), [0; 100]).unwrap();
     fs::write(folder.path().join("store/lock"), "").unwrap();
     drop(open(folder.path()));
     // With rows in it, the store is not to be removed.
+    fs::remove_file(folder.path().join("TAVOLA.clean")).unwrap();
     fs::remove_file(folder.path().join("store/version")).unwrap();
     assert!(matches!(try_open(folder.path()), Err(OpenError::Corrupt { .. })));
     assert!(folder.path().join("store/keyspaces/1").exists());

@@ -38,7 +38,14 @@ pub struct Config {
 /// Where the data is.
 #[derive(Debug)]
 pub enum Storage {
-    Folder { path: PathBuf, cache_bytes: u64 },
+    Folder {
+        path: PathBuf,
+        cache_bytes: u64,
+        /// Room on the disk below which writes are refused.
+        disk_reserve_bytes: u64,
+        /// Files of tables that are kept open.
+        cached_files_max: usize,
+    },
     Memory,
 }
 

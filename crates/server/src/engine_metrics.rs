@@ -29,17 +29,30 @@ impl Collector for EngineCollector {
             ("engine_committed", "Transitions in durable commits", stats.group_size.sum()),
             ("engine_commit_nanoseconds", "Time spent committing", stats.commit_nanos.sum()),
             ("engine_busy", "Requests refused: queue full", stats.busy_refusals.load(Relaxed)),
+            (
+                "engine_full",
+                "Requests refused: disk nearly full",
+                stats.full_refusals.load(Relaxed),
+            ),
             ("engine_panics", "Transitions that panicked", stats.panics.load(Relaxed)),
         ] {
             let counter = ConstCounter::new(value);
             let metric = encoder.encode_descriptor(name, help, None, counter.metric_type())?;
             counter.encode(metric)?;
         }
-        let depth = i64::try_from(stats.queue_depth.load(Relaxed)).unwrap_or(i64::MAX);
-        let gauge = ConstGauge::new(depth);
-        let help = "Requests waiting for the committer";
-        let metric =
-            encoder.encode_descriptor("engine_queue_depth", help, None, gauge.metric_type())?;
-        gauge.encode(metric)
+        for (name, help, value) in [
+            ("engine_queue_depth", "Requests waiting for the committer", &stats.queue_depth),
+            (
+                "engine_disk_free_bytes",
+                "Room on the disk of the data folder",
+                &stats.disk_free_bytes,
+            ),
+            ("engine_disk_full", "1 while writes are refused for lack of room", &stats.disk_full),
+        ] {
+            let gauge = ConstGauge::new(i64::try_from(value.load(Relaxed)).unwrap_or(i64::MAX));
+            let metric = encoder.encode_descriptor(name, help, None, gauge.metric_type())?;
+            gauge.encode(metric)?;
+        }
+        Ok(())
     }
 }

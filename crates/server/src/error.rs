@@ -5,11 +5,17 @@ use tavola_wire::{ErrorCode, StorageError};
 
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 
+const DISK_FULL: &str = "The disk of the server is nearly full. Reading and deleting work; writing will when there is room.";
+
 /// The answer to a request that the engine failed.
 pub fn engine_error(error: EngineError) -> StorageError {
     let code = match &error {
         // Too many at a time is nobody's mistake, and must not fill the log.
         EngineError::Busy => return ErrorCode::ServerBusy.into(),
+        // Clients try again after a while, and find room if someone has made it.
+        EngineError::Full => {
+            return StorageError::with_detail(ErrorCode::ServerBusy, DISK_FULL).caused_by(error);
+        }
         EngineError::Closed | EngineError::Unavailable(_) => ErrorCode::ServerBusy,
         EngineError::OutcomeUnknown(_) | EngineError::Panicked(_) | EngineError::Corrupt(_) => {
             ErrorCode::InternalError

@@ -8,6 +8,7 @@ pub mod auth;
 mod background;
 mod body;
 mod catalogue;
+mod check;
 mod clock;
 pub mod config;
 mod context;
@@ -38,5 +39,6 @@ mod tls;
 mod transport;
 mod uninterrupted;
 
+pub use check::{CheckProgress, CheckReport, check};
 pub use run::{RunningServer, StartError, start};
 pub use tavola_engine::panic_message;

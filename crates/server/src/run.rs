@@ -50,8 +50,13 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
     };
     let engine = match config.storage {
         Storage::Memory => AnyEngine::Memory(MemoryEngine::new()),
-        Storage::Folder { path, cache_bytes } => {
-            let options = EmbeddedOptions { cache_bytes, ..EmbeddedOptions::default() };
+        Storage::Folder { path, cache_bytes, disk_reserve_bytes, cached_files_max } => {
+            let options = EmbeddedOptions {
+                cache_bytes,
+                disk_reserve_bytes,
+                cached_files_max,
+                ..EmbeddedOptions::default()
+            };
             AnyEngine::Embedded(EmbeddedEngine::open(path, options)?)
         }
     };

@@ -11,8 +11,11 @@ use support::random;
 mod bad_input;
 mod batch;
 mod bearer;
+mod check;
 mod conditions;
 mod crash;
+#[cfg(target_os = "linux")]
+mod disk;
 mod entities;
 mod filters;
 mod guide;
@@ -33,4 +36,5 @@ mod service;
 mod shared_key;
 mod stranger;
 mod tables;
+mod upgrade;
 mod urls;

@@ -52,6 +52,11 @@ pub(super) trait Sink {
     /// Writes everything in `overlay` atomically and durably, then makes it visible, and leaves it empty.
     fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError>;
 
+    /// Whether nothing is to be written that takes more room than it gives back.
+    fn is_full(&self) -> bool {
+        false
+    }
+
     /// Cleans up while nothing is to be done; true if there will be more to clean later.
     fn tidy(&self) -> bool;
 }
@@ -182,6 +187,11 @@ impl<S: Sink> Committer<S> {
         let (values, writes) = (&self.values, &mut self.writes);
         let applied = catch_unwind(AssertUnwindSafe(|| job.apply(values, writes)));
         match applied {
+            Ok(true) if self.sink.is_full() && self.writes.takes_room() => {
+                drop(self.writes.drain());
+                self.stats.full_refusals.fetch_add(1, Ordering::Relaxed);
+                return Err(Error::Full);
+            }
             Ok(true) => self.overlay_writes(),
             Ok(false) => drop(self.writes.drain()),
             Err(panic) => {

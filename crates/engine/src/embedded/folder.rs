@@ -3,6 +3,7 @@
 //! ```text
 //! TAVOLA        one line: which format the folder has
 //! TAVOLA.lock   locked while a process uses the folder
+//! TAVOLA.clean  what the journals held at the end of an orderly stop; see `clean`
 //! store/        fjall's files
 //! ```
 //!
@@ -19,12 +20,16 @@ use super::options::OpenError;
 pub(super) const FORMAT_VERSION: u32 = 1;
 
 pub(super) const MARKER: &str = "TAVOLA";
+/// Also of the other files that are written as a whole.
 const MARKER_TEMPORARY: &str = "TAVOLA.tmp";
 const LOCK: &str = "TAVOLA.lock";
 const STORE: &str = "store";
 
 /// What the marker says before the version.
 const MARKER_TEXT: &str = "tavola data folder, format ";
+
+/// What fjall writes to its version file.
+const STORE_VERSION: &[u8] = b"FJL\x03";
 
 /// Entries that do not make a folder foreign: a file system's own, and ours from a start that was interrupted
 /// before the marker was there.
@@ -43,11 +48,7 @@ pub(super) fn claim(path: &Path) -> Result<File, OpenError> {
         .write(true)
         .open(path.join(LOCK))
         .map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { path: path.into() }),
-        Err(TryLockError::Error(source)) => return Err(failed(source)),
-    }
+    try_lock(path, &lock)?;
     // ORDER: read again under the lock; another process may have made the folder in between.
     if !read_marker(path)? {
         write_marker(path).map_err(failed)?;
@@ -72,23 +73,61 @@ fn create(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Takes hold of the data folder at `path` without writing anything. A folder without a lock file, a copy perhaps, is
+/// used by nobody.
+pub(super) fn hold(path: &Path) -> Result<Option<File>, OpenError> {
+    let missing = || OpenError::Missing { path: path.into() };
+    if !path.is_dir() || !path.join(MARKER).exists() {
+        return Err(missing());
+    }
+    read_marker(path)?;
+    let lock = match File::open(path.join(LOCK)) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(OpenError::Io { path: path.join(LOCK), source }),
+    };
+    try_lock(path, &lock)?;
+    Ok(Some(lock))
+}
+
+fn try_lock(path: &Path, lock: &File) -> Result<(), OpenError> {
+    lock.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => OpenError::Locked { path: path.into() },
+        TryLockError::Error(source) => OpenError::Io { path: path.into(), source },
+    })
+}
+
+/// Where fjall's files are.
+pub(super) fn store_folder(path: &Path) -> PathBuf {
+    path.join(STORE)
+}
+
+/// Whether the store's own version file is what it must be; false if it is missing or empty.
+pub(super) fn check_store_version(store: &Path) -> Result<bool, OpenError> {
+    let version = store.join("version");
+    let found = fs::read(&version).unwrap_or_default();
+    if found.is_empty() || found == STORE_VERSION {
+        return Ok(!found.is_empty());
+    }
+    Err(OpenError::corrupt(&version, 0, "it does not name the version of the store"))
+}
+
 /// Where fjall's files are. Removes what an interrupted first start has left there: fjall finishes the creation
 /// of its folder with a version file and cannot resume before that.
 pub(super) fn store_path(path: &Path) -> Result<PathBuf, OpenError> {
-    let store = path.join(STORE);
+    let store = store_folder(path);
     let failed = |source: io::Error| OpenError::Io { path: store.clone(), source };
     if !store.try_exists().map_err(failed)? {
         return Ok(store);
     }
-    let version = store.join("version");
-    if fs::metadata(&version).is_ok_and(|metadata| metadata.len() > 0) {
+    if check_store_version(&store)? {
         return Ok(store);
     }
     let holds_rows =
         fs::read_dir(store.join("keyspaces")).is_ok_and(|mut entries| entries.next().is_some());
     if holds_rows {
-        let detail = "it is missing or empty, but the store has rows".into();
-        return Err(OpenError::Corrupt { file: version, offset: 0, detail });
+        let detail = "it is missing or empty, but the store has rows";
+        return Err(OpenError::corrupt(&store.join("version"), 0, detail));
     }
     tracing::warn!(path = %store.display(), "removing a store whose creation was interrupted");
     fs::remove_dir_all(&store).map_err(failed)?;
@@ -98,8 +137,8 @@ pub(super) fn store_path(path: &Path) -> Result<PathBuf, OpenError> {
 /// Whether the folder has a marker, with a version that is known.
 fn read_marker(path: &Path) -> Result<bool, OpenError> {
     let failed = |source: io::Error| OpenError::Io { path: path.into(), source };
-    let text = match fs::read_to_string(path.join(MARKER)) {
-        Ok(text) => text,
+    let text = match fs::read(path.join(MARKER)) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return match foreign_entry(path).map_err(failed)? {
                 Some(entry) => Err(OpenError::Foreign { path: path.into(), entry }),
@@ -108,17 +147,13 @@ fn read_marker(path: &Path) -> Result<bool, OpenError> {
         }
         Err(source) => return Err(failed(source)),
     };
-    let found = text.strip_prefix(MARKER_TEXT).and_then(|rest| rest.trim_end().parse().ok());
-    match found {
+    let number = text.strip_prefix(MARKER_TEXT).and_then(|rest| rest.strip_suffix('\n'));
+    match number.and_then(|number| number.parse().ok()) {
+        Some(FORMAT_VERSION) => Ok(true),
         Some(found) if found > FORMAT_VERSION => {
             Err(OpenError::NewerVersion { path: path.into(), found, supported: FORMAT_VERSION })
         }
-        Some(_) => Ok(true),
-        None => Err(OpenError::Corrupt {
-            file: path.join(MARKER),
-            offset: 0,
-            detail: "it does not name a format".into(),
-        }),
+        _ => Err(OpenError::corrupt(&path.join(MARKER), 0, "it does not name a format")),
     }
 }
 
@@ -133,12 +168,7 @@ fn foreign_entry(path: &Path) -> io::Result<Option<String>> {
 }
 
 fn write_marker(path: &Path) -> io::Result<()> {
-    let temporary = path.join(MARKER_TEMPORARY);
-    let mut file = File::create(&temporary)?;
-    writeln!(file, "{MARKER_TEXT}{FORMAT_VERSION}")?;
-    file.sync_all()?;
-    fs::rename(&temporary, path.join(MARKER))?;
-    sync_folder(path)?;
+    write_durably(path, MARKER, &format!("{MARKER_TEXT}{FORMAT_VERSION}\n"))?;
     // The folder itself may be new as well.
     match path.canonicalize()?.parent() {
         Some(parent) => sync_folder(parent),
@@ -146,13 +176,23 @@ fn write_marker(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Writes a file of the folder so that it is there as a whole or not at all.
+pub(super) fn write_durably(path: &Path, name: &str, text: &str) -> io::Result<()> {
+    let temporary = path.join(MARKER_TEMPORARY);
+    let mut file = File::create(&temporary)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&temporary, path.join(name))?;
+    sync_folder(path)
+}
+
 #[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
 /// Folders cannot be opened as files elsewhere; the rename is as durable as the system makes it.
 #[cfg(not(unix))]
-fn sync_folder(_path: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(_path: &Path) -> io::Result<()> {
     Ok(())
 }

@@ -9,7 +9,8 @@
 //! - any other damage has hit acknowledged rows: report it and do not start.
 //!
 //! The two are told apart by the committer's promise to start a batch only when the one before it is synced.
-//! A bit that rots in the very last batch looks like a torn tail; no journal can tell these apart.
+//! A bit that rots in the very last batch looks like a torn tail; no journal can tell these apart. After an orderly
+//! stop there is no torn tail, and [`clean`](super::clean) can tell.
 //!
 //! The format is that of fjall 3 (`journal/entry.rs`): all integers little-endian,
 //!
@@ -25,6 +26,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::cursor::Cursor;
 use super::options::OpenError;
 
 const TAG_START: u8 = 1;
@@ -33,36 +35,41 @@ const TAG_END: u8 = 3;
 const TAG_CLEAR: u8 = 4;
 const TRAILER: &[u8] = b"FJL\x03";
 
+/// Sequence numbers are also taken by flushes and compactions, some in a second. What is further apart than this
+/// was not counted.
+const SEQNO_GAP_MAX: u64 = 1 << 40;
+
+/// Not reached by counting.
+const SEQNO_MAX: u64 = 1 << 62;
+
 /// Checks every journal in fjall's folder `store`; does nothing if there is none yet.
 pub(super) fn check(store: &Path) -> Result<(), OpenError> {
     let journals = list(store).map_err(|source| OpenError::Io { path: store.into(), source })?;
+    let mut seqno = None;
     for (index, path) in journals.iter().enumerate() {
         let failed = |source: io::Error| OpenError::Io { path: path.clone(), source };
         // Read whole: a journal is rotated at 64 MB, so this is a short-lived hundred megabytes at worst.
-        let bytes = fs::read(path).map_err(failed)?;
-        let Some(damage) = first_damage(&bytes) else { continue };
+        let found = inspect(&fs::read(path).map_err(failed)?, seqno);
+        seqno = found.seqno;
+        let Some(damage) = found.damage else { continue };
         let is_newest = index + 1 == journals.len();
-        if !is_newest || damage.is_followed_by_whole_batch {
-            return Err(OpenError::Corrupt {
-                file: path.clone(),
-                offset: damage.offset as u64,
-                detail: "a batch of acknowledged rows cannot be read".into(),
-            });
+        if !(is_newest && damage.is_torn_tail) {
+            return Err(OpenError::corrupt(path, found.bytes, damage.detail));
         }
         tracing::warn!(
             file = %path.display(),
-            offset = damage.offset,
+            offset = found.bytes,
             "cutting off a torn batch that was never acknowledged"
         );
         let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
-        file.set_len(damage.offset as u64).map_err(failed)?;
+        file.set_len(found.bytes).map_err(failed)?;
         file.sync_all().map_err(failed)?;
     }
     Ok(())
 }
 
 /// The journals in `store`, oldest first.
-fn list(store: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn list(store: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(store) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -82,44 +89,91 @@ fn list(store: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(journals.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Where the first unreadable batch of a journal begins.
-struct Damage {
-    offset: usize,
-    is_followed_by_whole_batch: bool,
+/// What a journal holds up to its end, or up to the first damage.
+#[derive(Debug, Default)]
+pub(super) struct Inspected {
+    pub(super) batches: u64,
+    pub(super) entries: u64,
+    /// Where the whole batches end.
+    pub(super) bytes: u64,
+    /// The sequence number of the last batch, of this journal or one before it.
+    pub(super) seqno: Option<u64>,
+    pub(super) damage: Option<Damage>,
 }
 
-fn first_damage(bytes: &[u8]) -> Option<Damage> {
+#[derive(Debug)]
+pub(super) struct Damage {
+    pub(super) detail: &'static str,
+    /// Whether a power cut can have left it, if this is the newest journal.
+    pub(super) is_torn_tail: bool,
+}
+
+/// Walks through a journal; `seqno` is that of the last batch of the journal before it.
+pub(super) fn inspect(bytes: &[u8], seqno: Option<u64>) -> Inspected {
+    let mut found = Inspected { seqno, ..Inspected::default() };
+    let bytes = content(bytes);
     let mut offset = 0;
-    let mut seqno_last = None;
     while let Some(batch) = batch_at(bytes, offset) {
+        // No checksum covers the number, but each is a little above the one before it. A number that keeps that
+        // order keeps every row in its place.
+        if !follows(batch.seqno, found.seqno) {
+            let detail = "a batch of acknowledged rows is out of order";
+            found.damage = Some(Damage { detail, is_torn_tail: false });
+            return found;
+        }
         offset += batch.len;
-        seqno_last = Some(batch.seqno);
+        found.batches += 1;
+        found.entries += u64::from(batch.count);
+        found.bytes = offset as u64;
+        found.seqno = Some(batch.seqno);
     }
-    if is_zero(&bytes[offset..]) {
-        return None;
+    if offset < bytes.len() {
+        // The sequence must go on: a value may contain a copy of a journal.
+        let is_later = |batch: Batch| follows(batch.seqno, found.seqno);
+        let is_followed_by_whole_batch = (offset + 1..bytes.len())
+            .filter(|&start| bytes[start] == TAG_START)
+            .any(|start| batch_at(bytes, start).is_some_and(is_later));
+        found.damage = Some(Damage {
+            detail: "a batch of acknowledged rows cannot be read",
+            is_torn_tail: !is_followed_by_whole_batch,
+        });
     }
-    // The sequence must go on: a value may contain a copy of a journal.
-    let is_later = |batch: Batch| seqno_last.is_none_or(|last| batch.seqno > last);
-    let is_followed_by_whole_batch = (offset + 1..bytes.len())
-        .filter(|&start| bytes[start] == TAG_START)
-        .any(|start| batch_at(bytes, start).is_some_and(is_later));
-    Some(Damage { offset, is_followed_by_whole_batch })
+    found
 }
 
-/// Compares chunk by chunk, because there may be 64 MiB of it at every start.
-fn is_zero(bytes: &[u8]) -> bool {
+fn follows(seqno: u64, last: Option<u64>) -> bool {
+    match last {
+        Some(last) => seqno > last && seqno - last < SEQNO_GAP_MAX,
+        None => seqno < SEQNO_MAX,
+    }
+}
+
+/// What was written to a journal: the bytes up to the last that is not zero. No batch ends with a zero. Looks chunk by
+/// chunk, because there may be 64 MiB of zeros at every start.
+pub(super) fn content(journal: &[u8]) -> &[u8] {
     const ZEROS: [u8; 4096] = [0; 4096];
-    bytes.chunks(ZEROS.len()).all(|chunk| *chunk == ZEROS[..chunk.len()])
+    let mut end = journal.len();
+    while end > 0 {
+        let start = (end - 1) / ZEROS.len() * ZEROS.len();
+        let chunk = &journal[start..end];
+        if *chunk != ZEROS[..chunk.len()] {
+            let last = chunk.iter().rposition(|byte| *byte != 0);
+            return &journal[..start + last.map_or(0, |last| last + 1)];
+        }
+        end = start;
+    }
+    &[]
 }
 
 struct Batch {
     len: usize,
+    count: u32,
     seqno: u64,
 }
 
 /// The whole, undamaged batch at `offset`, if there is one.
 fn batch_at(bytes: &[u8], offset: usize) -> Option<Batch> {
-    let mut cursor = Cursor { bytes, offset };
+    let mut cursor = Cursor::at(bytes, offset);
     if cursor.u8()? != TAG_START {
         return None;
     }
@@ -128,7 +182,7 @@ fn batch_at(bytes: &[u8], offset: usize) -> Option<Batch> {
     let entries_start = cursor.offset;
     for _ in 0..count {
         match cursor.u8()? {
-            TAG_ITEM => cursor.item()?,
+            TAG_ITEM => drop(item(&mut cursor)?),
             TAG_CLEAR => cursor.skip(size_of::<u64>())?,
             _ => return None,
         }
@@ -137,56 +191,37 @@ fn batch_at(bytes: &[u8], offset: usize) -> Option<Batch> {
     let is_whole = cursor.u8()? == TAG_END
         && cursor.u64()? == xxhash_rust::xxh3::xxh3_64(entries)
         && cursor.take(TRAILER.len())? == TRAILER;
-    is_whole.then_some(Batch { len: cursor.offset - offset, seqno })
+    is_whole.then_some(Batch { len: cursor.offset - offset, count, seqno })
 }
 
-struct Cursor<'a> {
-    bytes: &'a [u8],
-    offset: usize,
+/// The key and the stored value of an entry.
+fn item<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a [u8], &'a [u8])> {
+    let value_type = cursor.u8()?;
+    let compression = cursor.u8()?;
+    if value_type > 4 || compression > 1 {
+        return None;
+    }
+    cursor.skip(size_of::<u64>())?;
+    let key_len = cursor.u16()?;
+    cursor.skip(size_of::<u32>())?;
+    let stored_len = cursor.u32()?;
+    let key = cursor.take(usize::from(key_len))?;
+    Some((key, cursor.take(usize::try_from(stored_len).ok()?)?))
 }
 
-impl<'a> Cursor<'a> {
-    fn item(&mut self) -> Option<()> {
-        let value_type = self.u8()?;
-        let compression = self.u8()?;
-        if value_type > 4 || compression > 1 {
-            return None;
-        }
-        self.skip(size_of::<u64>())?;
-        let key_len = self.u16()?;
-        self.skip(size_of::<u32>())?;
-        let stored_len = self.u32()?;
-        self.skip(usize::from(key_len))?;
-        self.skip(usize::try_from(stored_len).ok()?)
+/// The whole batches of a journal: where each ends, and its keys and values.
+#[cfg(test)]
+pub(super) fn batches(bytes: &[u8]) -> Vec<(usize, Vec<(&[u8], &[u8])>)> {
+    let mut found = Vec::new();
+    let mut offset = 0;
+    while let Some(batch) = batch_at(bytes, offset) {
+        let mut cursor = Cursor::at(bytes, offset + 1 + size_of::<u32>() + size_of::<u64>());
+        offset += batch.len;
+        let entries = (0..batch.count).filter_map(|_| {
+            cursor.u8()?;
+            item(&mut cursor)
+        });
+        found.push((offset, entries.collect()));
     }
-
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let taken = self.bytes.get(self.offset..self.offset.checked_add(len)?)?;
-        self.offset += len;
-        Some(taken)
-    }
-
-    fn skip(&mut self, len: usize) -> Option<()> {
-        self.take(len).map(drop)
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.try_into().ok()
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.array().map(u8::from_le_bytes)
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
+    found
 }

@@ -8,12 +8,19 @@
 //! Reads by key run where they are called: they touch memory, or one block of one file. Scans go to a bounded
 //! pool. All writes go through one queue to one thread, so there are no latches and no write conflicts.
 
+mod archive;
+mod blocks;
+mod check;
+mod clean;
 mod committer;
+mod cursor;
 mod drops;
 mod folder;
 mod job;
 mod journal;
+mod manifest;
 mod options;
+mod space;
 mod stats;
 mod store;
 mod upkeep;
@@ -32,9 +39,11 @@ use crate::scans::Scans;
 use crate::{Engine, Error, KeyRange, Reader, Result, Transition, Visitor};
 use committer::{Committer, Failure, Message};
 use job::Pending;
+use space::Space;
 use store::{Store, StoreSink, StoreSnapshot};
 use upkeep::Upkeep;
 
+pub use check::{CheckedRows, FileProblem, FilesReport, FolderCheck};
 pub use options::{EmbeddedOptions, OpenError};
 pub use stats::{Histogram, Stats};
 
@@ -55,6 +64,9 @@ pub struct EmbeddedSnapshot {
 struct Shared {
     /// `None` only while dropping: the committer ends when the last sender is gone.
     queue: Option<SyncSender<Message>>,
+    /// `None` only while dropping: the look at the disk ends with it.
+    running: Option<SyncSender<()>>,
+    space: Option<JoinHandle<()>>,
     /// Set when no more requests are taken; a running drop stops at its next chunk.
     closing: Arc<AtomicBool>,
     /// The committer, then the upkeep, which ends after it.
@@ -87,16 +99,22 @@ impl EmbeddedEngine {
             closing: Arc::clone(&closing),
             failures: Arc::clone(&failures),
         };
-        let sink = StoreSink { store: Arc::clone(&store), nudge };
+        let reserve = options.disk_reserve_bytes;
+        let space = Arc::new(Space::new(path.as_ref().into(), reserve, Arc::clone(&stats)));
+        let sink = StoreSink { store: Arc::clone(&store), space: Arc::clone(&space), nudge };
         let committer = Committer::new(requests, sink, Arc::clone(&stats), failures);
         let failed = |source| OpenError::Io { path: path.as_ref().into(), source };
         let committer = spawn("tavola-commit", move || committer.run()).map_err(failed)?;
         // If this fails, the committer ends as well, because the queue is dropped.
         let upkeep = spawn("tavola-upkeep", move || upkeep.run()).map_err(failed)?;
+        let (running, ended) = sync_channel(0);
+        let space = spawn("tavola-space", move || space.watch(&ended)).map_err(failed)?;
         let shared = Shared {
             queue: Some(queue),
+            running: Some(running),
             closing,
             threads: Mutex::new(vec![committer, upkeep]),
+            space: Some(space),
             failure,
             scans: Scans::new(options.scans_running_max, options.scans_waiting_max),
             drops: tokio::sync::Mutex::default(),
@@ -200,6 +218,10 @@ impl Drop for Shared {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Relaxed);
         self.queue = None;
+        self.running = None;
+        if let Some(space) = self.space.take() {
+            let _ = space.join();
+        }
         self.join_threads();
     }
 }
@@ -275,3 +297,11 @@ impl fmt::Debug for EmbeddedSnapshot {
 #[cfg(test)]
 #[path = "engine_tests.rs"]
 mod tests;
+
+#[cfg(all(test, unix))]
+#[path = "image_tests.rs"]
+mod image_tests;
+
+#[cfg(all(test, unix))]
+#[path = "flip_tests.rs"]
+mod flip_tests;

@@ -1,6 +1,6 @@
 //! How an embedded engine is set up, and why it may refuse to open.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -15,6 +15,11 @@ pub struct EmbeddedOptions {
     /// journal to be read again after a crash stays below about 130 MB, well under a second. Fixed when the folder
     /// is created.
     pub memtable_bytes: u64,
+    /// Room on the disk below which writes are refused, until there is more; at most a tenth of the disk. 128 MiB are
+    /// two write buffers and a journal.
+    pub disk_reserve_bytes: u64,
+    /// Files of tables that are kept open.
+    pub cached_files_max: usize,
     /// Requests that may wait for the committer before others are told that the engine is busy.
     pub queue_requests_max: usize,
     /// Scans that run at a time. More than the cores help only when the disk is waited for.
@@ -29,6 +34,8 @@ impl Default for EmbeddedOptions {
         Self {
             cache_bytes: 128 * MIB,
             memtable_bytes: 32 * MIB,
+            disk_reserve_bytes: 128 * MIB,
+            cached_files_max: 900,
             queue_requests_max: 4096,
             scans_running_max: (2 * cores).max(4),
             scans_waiting_max: 1024,
@@ -39,6 +46,8 @@ impl Default for EmbeddedOptions {
 /// Why a data folder could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
+    #[error("{} is no data folder: it is not there, or has no file TAVOLA", path.display())]
+    Missing { path: PathBuf },
     #[error("another process is using the data folder {}; one folder serves one process", path.display())]
     Locked { path: PathBuf },
     #[error(
@@ -58,4 +67,10 @@ pub enum OpenError {
     Io { path: PathBuf, source: std::io::Error },
     #[error("cannot open the store in {}: {source}", path.display())]
     Store { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+impl OpenError {
+    pub(super) fn corrupt(file: &Path, offset: u64, detail: impl Into<String>) -> Self {
+        Self::Corrupt { file: file.into(), offset, detail: detail.into() }
+    }
 }

@@ -13,6 +13,12 @@ pub struct Stats {
     pub queue_depth: AtomicU64,
     /// Requests refused because the queue was full.
     pub busy_refusals: AtomicU64,
+    /// Requests refused because the disk is nearly full.
+    pub full_refusals: AtomicU64,
+    /// Bytes that the disk has left, as of the last look.
+    pub disk_free_bytes: AtomicU64,
+    /// Whether that is too little to take writes: 0 or 1.
+    pub disk_full: AtomicU64,
     /// Keys put or deleted.
     pub writes: AtomicU64,
     /// Transitions per commit group; its count is the number of durable commits.

@@ -8,7 +8,9 @@
 //! - A read without a snapshot sees the memtable as it is. That is right for one key, because a row reaches the
 //!   memtable only after its batch is durable, and wrong for more than one.
 
+use std::any::Any;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -22,9 +24,11 @@ use fjall::{
     OwnedWriteBatch, PersistMode, Readable, Snapshot,
 };
 
+use super::clean::{self, CleanMark};
 use super::committer::{CommitError, Overlay, Sink};
 use super::options::{EmbeddedOptions, OpenError};
-use super::{folder, journal};
+use super::space::Space;
+use super::{folder, journal, manifest};
 use crate::scans::{CANCEL_CHECK_ROWS, Cancelled};
 use crate::{Error, KeyRange, Result, Visitor};
 
@@ -45,6 +49,9 @@ const TABLE_BYTES: u64 = 32 * 1024 * 1024;
 /// fjall's smallest. With one keyspace a journal goes as soon as its memtable is flushed.
 const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// fjall does not say what it was reading.
+const WHICH_FILE: &str = "`tavola check` tells which file";
+
 /// What a memtable holds at least to be flushed when writing pauses. A server that gets a few rows now and then must
 /// not rewrite a level for each of them.
 const QUIET_FLUSH_BYTES: u64 = 8 * 1024 * 1024;
@@ -60,7 +67,8 @@ pub(super) enum Pace {
 
 /// The rows on disk.
 pub(super) struct Store {
-    // ORDER: fields drop in this order: snapshots and trees before the lock that guards the folder.
+    // ORDER: fields drop in this order: snapshots and trees, then the mark that all is written, then the lock that
+    // guards the folder.
     latest: RwLock<Arc<Snapshot>>,
     keyspace: Keyspace,
     database: Database,
@@ -69,6 +77,7 @@ pub(super) struct Store {
     quiet_strategy: Arc<Leveled>,
     /// Whether everything written is merged, and so no files will be replaced until the next commit.
     is_settled: AtomicBool,
+    mark: CleanMark,
     _lock: File,
     #[cfg(test)]
     pub(super) fail_next_commit: AtomicBool,
@@ -85,19 +94,12 @@ impl Store {
     pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Self, OpenError> {
         let lock = folder::claim(path)?;
         let store_path = folder::store_path(path)?;
+        clean::verify(path, &store_path)?;
+        manifest::check(&store_path)?;
+        // ORDER: the mark goes before anything is changed, and stays if nothing is.
+        clean::remove(path)?;
         journal::check(&store_path)?;
-        let failed =
-            |error: fjall::Error| OpenError::Store { path: path.into(), source: error.into() };
-        let database = Database::builder(&store_path)
-            .cache_size(options.cache_bytes)
-            // Flushes only; see `upkeep`.
-            .worker_threads(1)
-            .max_journaling_size(JOURNALS_BYTES_MAX)
-            // Compressing on the committer's thread would hold up everyone behind a large entity.
-            .journal_compression(CompressionType::None)
-            .open()
-            .map_err(failed)?;
-        let keyspace = database.keyspace(KEYSPACE, || keyspace_options(options)).map_err(failed)?;
+        let (database, keyspace) = open_database(&store_path, options)?;
         Ok(Self {
             latest: RwLock::new(Arc::new(database.snapshot())),
             keyspace,
@@ -106,6 +108,7 @@ impl Store {
             busy_strategy: Arc::new(leveled()),
             quiet_strategy: Arc::new(leveled().with_l0_threshold(1)),
             is_settled: AtomicBool::new(false),
+            mark: CleanMark::new(path, &store_path),
             _lock: lock,
             #[cfg(test)]
             fail_next_commit: false.into(),
@@ -125,7 +128,8 @@ impl Store {
     /// applied, and so half of a transaction.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let snapshot = Arc::clone(&self.latest.read().unwrap_or_else(PoisonError::into_inner));
-        Ok(snapshot.get(&self.keyspace, key).map_err(read_error)?.map(Bytes::from))
+        let value = guarded(|| snapshot.get(&self.keyspace, key))?;
+        Ok(value.map(Bytes::from))
     }
 
     /// The state after the last commit.
@@ -137,7 +141,7 @@ impl Store {
 
 impl StoreSnapshot {
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        let value = self.snapshot.get(&self.store.keyspace, key).map_err(read_error)?;
+        let value = guarded(|| self.snapshot.get(&self.store.keyspace, key))?;
         Ok(value.map(Bytes::from))
     }
 
@@ -150,15 +154,17 @@ impl StoreSnapshot {
         if range.is_empty() {
             return Ok(visitor);
         }
-        let rows = self
-            .snapshot
-            .range::<&[u8], _>(&self.store.keyspace, range.start.as_ref()..range.end.as_ref());
-        for (index, row) in rows.enumerate() {
-            let (key, value) = row.into_inner().map_err(read_error)?;
+        let range = range.start.as_ref()..range.end.as_ref();
+        let mut rows =
+            guarded(|| Ok(self.snapshot.range::<&[u8], _>(&self.store.keyspace, range)))?;
+        let mut next = || guarded(|| rows.next().map(fjall::Guard::into_inner).transpose());
+        let mut index = 0;
+        while let Some((key, value)) = next()? {
             let abandoned = index % CANCEL_CHECK_ROWS == 0 && cancelled.is_set();
             if abandoned || visitor.visit(&key, &value).is_break() {
                 break;
             }
+            index += 1;
         }
         Ok(visitor)
     }
@@ -167,6 +173,7 @@ impl StoreSnapshot {
 /// The store as the committer sees it.
 pub(super) struct StoreSink {
     pub(super) store: Arc<Store>,
+    pub(super) space: Arc<Space>,
     /// Tells the upkeep that there may be something to compact.
     pub(super) nudge: SyncSender<()>,
 }
@@ -174,14 +181,22 @@ pub(super) struct StoreSink {
 impl Sink for StoreSink {
     /// Only the committer writes, so to it the newest version is the committed one.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        Ok(self.store.keyspace.get(key).map_err(read_error)?.map(Bytes::from))
+        let value = guarded(|| self.store.keyspace.get(key))?;
+        Ok(value.map(Bytes::from))
     }
 
     fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError> {
+        let value_bytes = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
+        let bytes: usize = overlay.iter().map(|(key, value)| key.len() + value_bytes(value)).sum();
         self.store.commit(overlay)?;
+        self.space.committed(bytes as u64);
         // Full means that it is nudged already.
         let _ = self.nudge.try_send(());
         Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.space.is_low()
     }
 
     fn tidy(&self) -> bool {
@@ -279,11 +294,10 @@ impl Store {
             Pace::Busy => &self.busy_strategy,
             Pace::Quiet => &self.quiet_strategy,
         };
-        let done = tree.compact(
-            Arc::clone(strategy) as _,
-            self.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc(),
-        );
-        done.map_err(|error| read_error(error.into()))?;
+        guarded(|| {
+            let safe_to_forget = self.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc();
+            Ok(tree.compact(Arc::clone(strategy) as _, safe_to_forget)?)
+        })?;
         // A flush in between changes the version as well; then there is one look too many.
         Ok(tree.current_version().id() != version)
     }
@@ -302,10 +316,12 @@ impl Store {
     pub(super) fn keys(self: &Arc<Self>, range: &KeyRange, rows_max: usize) -> Result<Vec<Bytes>> {
         let snapshot = self.snapshot().snapshot;
         let range = range.start.as_ref()..range.end.as_ref();
-        let rows = snapshot.range::<&[u8], _>(&self.keyspace, range);
-        // Copied: a key is a slice of its block, and its tombstone would hold the whole block in the memtable.
-        let keys = rows.take(rows_max).map(|row| row.key().map(|key| Bytes::copy_from_slice(&key)));
-        keys.collect::<fjall::Result<_>>().map_err(read_error)
+        guarded(|| {
+            let rows = snapshot.range::<&[u8], _>(&self.keyspace, range);
+            // Copied: a key is a slice of its block, and its tombstone would hold the whole block in the memtable.
+            let copied = |row: fjall::Guard| row.key().map(|key| Bytes::copy_from_slice(&key));
+            rows.take(rows_max).map(copied).collect()
+        })
     }
 
     /// Seals the memtable, so that it is flushed to tables in the background.
@@ -320,13 +336,13 @@ impl Store {
 
     /// Deletes the tables that lie wholly in `range`, without a look at their rows.
     pub(super) fn drop_tables(&self, range: &KeyRange) -> Result<()> {
-        let dropped = self.keyspace.tree.drop_range(range.start.as_ref()..range.end.as_ref());
-        dropped.map_err(|error| read_error(error.into()))
+        let range = range.start.as_ref()..range.end.as_ref();
+        guarded(|| Ok(self.keyspace.tree.drop_range(range)?))
     }
 
     /// Rewrites all tables without what is deleted.
     pub(super) fn compact(&self) -> Result<()> {
-        self.keyspace.major_compact().map_err(read_error)
+        guarded(|| self.keyspace.major_compact())
     }
 
     /// Bytes of separated values that no row refers to any more.
@@ -362,11 +378,60 @@ fn keyspace_options(options: &EmbeddedOptions) -> KeyspaceCreateOptions {
         .with_kv_separation(Some(
             KvSeparationOptions::default()
                 .separation_threshold(SEPARATE_VALUE_BYTES)
+                // The length to decompress to is not covered by a checksum, and fjall believes it.
+                .compression(CompressionType::None)
                 // A file a quarter of which is stale is rewritten by the next compaction that touches it,
                 // whatever its age (fjall's default spares three of four such files).
                 .staleness_threshold(0.25)
                 .age_cutoff(1.0),
         ))
+}
+
+/// Opens fjall. Its decoders panic on what they do not expect; that must not look like a mistake of ours.
+fn open_database(
+    store: &Path,
+    options: &EmbeddedOptions,
+) -> Result<(Database, Keyspace), OpenError> {
+    let open = || {
+        let database = Database::builder(store)
+            .cache_size(options.cache_bytes)
+            .max_cached_files(Some(options.cached_files_max))
+            // Flushes only; see `upkeep`.
+            .worker_threads(1)
+            .max_journaling_size(JOURNALS_BYTES_MAX)
+            // Compressing on the committer's thread would hold up everyone behind a large entity.
+            .journal_compression(CompressionType::None)
+            .open()?;
+        let keyspace = database.keyspace(KEYSPACE, || keyspace_options(options))?;
+        fjall::Result::Ok((database, keyspace))
+    };
+    let failed = |source| OpenError::Store { path: store.into(), source };
+    match catch_unwind(AssertUnwindSafe(open)) {
+        Ok(opened) => opened.map_err(|error| failed(error.into())),
+        Err(panic) => Err(failed(panic_message(&*panic).into())),
+    }
+}
+
+/// Asks fjall for something that reads files. What panics in there has met bytes that nobody wrote.
+fn guarded<T>(read: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(done) => done.map_err(read_error),
+        Err(panic) => Err(Error::Corrupt(panic_message(&*panic))),
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("the store cannot be read: {}; {WHICH_FILE}", text.unwrap_or("unknown reason"))
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if self.check_alive().is_ok() {
+            self.mark.set_clean();
+        }
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands it over by value")]
@@ -378,6 +443,6 @@ fn read_error(error: fjall::Error) -> Error {
         fjall::Error::Poisoned | fjall::Error::KeyspaceDeleted | fjall::Error::Locked => {
             Error::Unavailable(error.to_string())
         }
-        _ => Error::Corrupt(error.to_string()),
+        _ => Error::Corrupt(format!("{error}; {WHICH_FILE}")),
     }
 }

@@ -96,7 +96,11 @@ impl Account {
 
 async fn load_properties(engine: &AnyEngine, id: AccountId) -> Result<ServiceProperties> {
     let stored = engine.get(&layout::properties_key(id)).await.map_err(engine_error)?;
-    let Some(stored) = stored else { return Ok(ServiceProperties::default()) };
+    stored.map_or_else(|| Ok(ServiceProperties::default()), |stored| decode_properties(&stored))
+}
+
+/// The stored form of service properties.
+pub fn decode_properties(stored: &[u8]) -> Result<ServiceProperties> {
     match stored.split_first() {
         Some((&PROPERTIES_VERSION, document)) => ServicePropertiesUpdate::parse(document)
             .map(|update| update.apply(&ServiceProperties::default()))

@@ -1,5 +1,6 @@
 //! The binary under test as a process: started on a free port, stopped in every way there is.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,9 +21,10 @@ pub const LISTENING: &str = "Table service is successfully listening at ";
 /// How to start a server.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
+    /// A command that gets the binary and its arguments as its last arguments.
+    wrapper: Vec<String>,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
-    open_files_max: Option<u32>,
 }
 
 impl Launch {
@@ -40,15 +42,20 @@ impl Launch {
         self
     }
 
+    /// Starts it through another command.
+    pub fn wrap<'a>(mut self, wrapper: impl IntoIterator<Item = &'a str>) -> Self {
+        self.wrapper = wrapper.into_iter().map(str::to_owned).collect();
+        self
+    }
+
     pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.push((name.to_owned(), value.into()));
         self
     }
 
     /// Leaves it so many file descriptors.
-    pub fn open_files_max(mut self, count: u32) -> Self {
-        self.open_files_max = Some(count);
-        self
+    pub fn open_files_max(self, count: u32) -> Self {
+        self.wrap(["sh", "-c", &format!("ulimit -n {count} && exec \"$@\""), "sh"])
     }
 
     /// Starts a server with a folder of its own.
@@ -59,15 +66,9 @@ impl Launch {
     /// The command, run in `folder`, with nothing of this process's own settings.
     pub fn command(&self, folder: &Path) -> Command {
         let binary = std::env::var_os(BINARY).unwrap_or(env!("CARGO_BIN_EXE_tavola").into());
-        let mut command = match self.open_files_max {
-            None => Command::new(binary),
-            Some(count) => {
-                let script = format!("ulimit -n {count} && exec \"$0\" \"$@\"");
-                let mut shell = Command::new("sh");
-                shell.args(["-c", &script]).arg(binary);
-                shell
-            }
-        };
+        let mut words = self.wrapper.iter().map(OsString::from).chain([binary]);
+        let mut command = Command::new(words.next().expect("the binary"));
+        command.args(words);
         for (name, _) in std::env::vars() {
             if name.starts_with("TAVOLA_") || name.starts_with("AZURITE_") {
                 command.env_remove(name);

@@ -1,0 +1,305 @@
+//! Faults of the disk: full, read-only, failing syncs, no file descriptors left.
+//!
+//! Whatever happens: the client is told, nothing acknowledged is lost, reads go on while the process does, and the
+//! service either recovers by itself or stops with a word and an exit code. Most faults are injected below the C
+//! library (`faults.c`); a really full disk is a small tmpfs in a mount namespace, where the machine allows one.
+//! Linux only.
+
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::{Client, Launch, Response};
+
+/// How often a test looks for what must come; far more than it takes.
+const LOOKS: usize = 600;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// Disk faults that can be switched on and off.
+struct Faults {
+    folder: tempfile::TempDir,
+    library: PathBuf,
+}
+
+impl Faults {
+    /// Compiles the library; the compiler is the one that Rust links with.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("libfaults.so");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/faults.c");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl");
+        assert!(compiler.status().expect("a C compiler").success());
+        Self { folder, library }
+    }
+
+    fn launch(&self) -> Launch {
+        let text = |path: &Path| path.to_str().expect("a path").to_owned();
+        Launch::new().env("LD_PRELOAD", text(&self.library)).env("FAULTS", text(self.folder.path()))
+    }
+
+    fn switch_on(&self, fault: &str) {
+        std::fs::write(self.folder.path().join(fault), "").unwrap();
+    }
+
+    fn switch_off(&self, fault: &str) {
+        std::fs::remove_file(self.folder.path().join(fault)).unwrap();
+    }
+}
+
+fn row(number: usize) -> serde_json::Value {
+    json!({"PartitionKey": "p", "RowKey": format!("{number:06}"), "Number": number})
+}
+
+/// Inserts rows until one is not taken, and answers how many were, and how that one was answered.
+fn insert_until_refused(
+    client: &Client,
+    table: &str,
+    rows_max: usize,
+    text: &str,
+) -> (usize, std::io::Result<Response>) {
+    for number in 0..rows_max {
+        let mut entity = row(number);
+        entity["Text"] = json!(text);
+        let request =
+            client.post(format!("/{table}"), &entity).header("Prefer", "return-no-content");
+        match request.try_send() {
+            Ok(response) if response.status == 204 => {}
+            other => return (number, other),
+        }
+    }
+    panic!("{rows_max} rows were taken");
+}
+
+/// The rows that were acknowledged are there.
+fn assert_rows(client: &Client, table: &str, rows: usize) {
+    for number in (0..rows).step_by((rows / 50).max(1)).chain(rows.checked_sub(1)) {
+        let entity = client.entity(table, ("p", &format!("{number:06}"))).expect(200).json();
+        assert_eq!(entity["Number"], json!(number));
+    }
+}
+
+/// A fault that hits commits: the client is told, the process stops and says why, and the next one has everything.
+fn assert_stops_and_recovers(fault: &str, reason: &str) {
+    let faults = Faults::new();
+    let server = Arc::new(faults.launch().start());
+    let client = Client::new(&server);
+    let table = client.new_table();
+    for number in 0..20 {
+        client.insert(&table, &row(number)).expect(204);
+    }
+    faults.switch_on(fault);
+    let refused = client.insert(&table, &row(20));
+    // Whether it is on the disk nobody can say, and the client must not be told otherwise.
+    refused.expect_error(500, "InternalError");
+    // Reads go on until the process ends, a moment later.
+    if let Ok(read) = client.get(format!("/{table}(PartitionKey='p',RowKey='000007')")).try_send() {
+        read.expect(200);
+    }
+    let status = server.wait();
+    assert_eq!(status.code(), Some(1), "{}", server.log());
+    let log = server.log();
+    assert!(log.contains("the storage engine has failed"), "{log}");
+    assert!(log.contains(reason), "{log}");
+    faults.switch_off(fault);
+    server.start_again();
+    let client = Client::new(&server);
+    assert_rows(&client, &table, 20);
+    client.insert(&table, &row(21)).expect(204);
+}
+
+#[test]
+fn a_failed_sync_stops_the_service_and_loses_nothing() {
+    assert_stops_and_recovers("sync", "Input/output error");
+}
+
+#[test]
+fn a_commit_without_room_stops_the_service_and_loses_nothing() {
+    assert_stops_and_recovers("full", "No space left on device");
+}
+
+#[test]
+fn a_disk_that_turns_read_only_stops_the_service_and_loses_nothing() {
+    assert_stops_and_recovers("readonly", "Read-only file system");
+}
+
+/// A folder that cannot be written to is not served, and stays as it is.
+#[test]
+fn a_read_only_folder_is_refused_with_a_word() {
+    let faults = Faults::new();
+    let server = Arc::new(faults.launch().start());
+    let table = Client::new(&server).new_table();
+    server.kill();
+    faults.switch_on("readonly");
+    let launch = faults.launch().args(["--port", "0"]);
+    let output = launch.command(server.folder()).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("Read-only file system"), "{told}");
+    assert!(told.contains("tavola-data"), "{told}");
+    faults.switch_off("readonly");
+    server.start_again();
+    Client::new(&server).query(&table, &[]).send().expect(200);
+}
+
+/// A mount namespace with a small disk in it, which lives as long as this.
+struct SmallDisk {
+    holder: Child,
+    folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    /// `None` where the machine does not allow it.
+    fn of(megabytes: usize) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!(
+            "mount -t tmpfs -o size={megabytes}m,mode=0777 none {} && echo ready && exec sleep 1000000",
+            folder.path().display()
+        );
+        for namespace in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
+            let holder = Command::new("unshare")
+                .args(namespace)
+                .args(["sh", "-c", &script])
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn();
+            let Ok(mut holder) = holder else { continue };
+            let mut output = std::io::BufReader::new(holder.stdout.take().unwrap());
+            let mut line = String::new();
+            let _ = std::io::BufRead::read_line(&mut output, &mut line);
+            if line == "ready\n" {
+                return Some(Self { holder, folder });
+            }
+            let _ = holder.kill();
+            let _ = holder.wait();
+        }
+        eprintln!("NOT TESTED: this machine allows no mount namespace (unshare --user --mount)");
+        None
+    }
+
+    /// Starts a server inside, with its data on the small disk.
+    fn launch(&self) -> Launch {
+        let holder = self.holder.id().to_string();
+        let is_root = Path::new(&format!("/proc/{holder}/root")).exists()
+            && Command::new("nsenter")
+                .args(["-m", "-t", &holder, "true"])
+                .status()
+                .is_ok_and(|done| done.success());
+        let enter: &[&str] = if is_root {
+            &["nsenter", "-m", "-t", &holder]
+        } else {
+            &["nsenter", "--preserve-credentials", "-U", "-m", "-t", &holder]
+        };
+        let folder = self.folder.path().join("data");
+        Launch::new().wrap(enter.iter().copied()).env("TAVOLA_DATA", folder.to_str().unwrap())
+    }
+
+    /// A file that takes room.
+    fn ballast(&self) -> PathBuf {
+        let inner = self.folder.path().join("ballast");
+        PathBuf::from(format!("/proc/{}/root{}", self.holder.id(), inner.display()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+const MB: usize = 1 << 20;
+
+/// On a nearly full disk writes are refused with a word, reads and deletions go on, and writes are taken again as soon
+/// as there is room.
+#[test]
+fn a_nearly_full_disk_takes_no_writes_until_there_is_room() {
+    let Some(disk) = SmallDisk::of(120) else { return };
+    std::fs::write(disk.ballast(), vec![1; 80 * MB]).unwrap();
+    let server = Arc::new(disk.launch().args(["--admin-port", "0"]).start());
+    let client = Client::new(&server);
+    let (table, dropped) = (client.new_table(), client.new_table());
+    let text = "x".repeat(30_000);
+    let (rows, refused) = insert_until_refused(&client, &table, 10_000, &text);
+    let refused = refused.expect("an answer").expect_error(503, "ServerBusy");
+    assert!(refused.message().contains("nearly full"), "{}", refused.message());
+    assert!(rows > 50, "{rows}");
+
+    assert_rows(&client, &table, rows);
+    client.insert(&table, &row(rows)).expect_error(503, "ServerBusy");
+    client.remove(&table, ("p", "000000"), "*").expect(204);
+    client.drop_table(&dropped).expect(204);
+    assert!(server.log().contains("the disk is nearly full"), "{}", server.log());
+
+    std::fs::remove_file(disk.ballast()).unwrap();
+    let taken = (0..LOOKS).any(|_| {
+        std::thread::sleep(BETWEEN_LOOKS);
+        client.insert(&table, &row(rows)).status == 204
+    });
+    assert!(taken, "{}", server.log());
+    server.crash_and_restart();
+    let client = Client::new(&server);
+    client.entity(&table, ("p", "000000")).expect(404);
+    for number in [1, rows / 2, rows] {
+        client.entity(&table, ("p", &format!("{number:06}"))).expect(200);
+    }
+}
+
+/// Without a reserve the disk fills up under a commit, a flush or a compaction: the service stops with a word, and has
+/// everything once there is room.
+#[test]
+fn a_disk_that_is_full_stops_the_service_and_loses_nothing() {
+    let Some(disk) = SmallDisk::of(110) else { return };
+    std::fs::write(disk.ballast(), vec![1; 50 * MB]).unwrap();
+    let server = Arc::new(disk.launch().args(["--disk-reserve-mb", "0"]).start());
+    let client = Client::new(&server);
+    let table = client.new_table();
+    let (rows, refused) = insert_until_refused(&client, &table, 10_000, &"x".repeat(30_000));
+    let refused = refused.expect("an answer");
+    assert!(matches!(refused.status, 500 | 503), "{refused:?}");
+    assert!(refused.code().is_some(), "{refused:?}");
+    assert_eq!(server.wait().code(), Some(1), "{}", server.log());
+    assert!(server.log().contains("the storage engine has failed"), "{}", server.log());
+
+    std::fs::remove_file(disk.ballast()).unwrap();
+    server.start_again();
+    let client = Client::new(&server);
+    assert_rows(&client, &table, rows);
+    client.insert(&table, &json!({"PartitionKey": "p", "RowKey": "later"})).expect(204);
+}
+
+/// With few file descriptors, connections beyond their share are refused, and the engine has its own.
+#[test]
+fn a_shortage_of_file_descriptors_is_not_the_engines() {
+    let script = "ulimit -n 128 && exec \"$0\" \"$@\"";
+    let server = Arc::new(Launch::new().wrap(["sh", "-c", script]).start());
+    let client = Client::new(&server);
+    let table = client.new_table();
+    let crowd: Vec<_> =
+        (0..200).filter_map(|_| TcpStream::connect(server.address()).ok()).collect();
+    assert!(crowd.len() > 100, "{}", crowd.len());
+    // Those who were served before still are, with rows enough for a flush.
+    let text = "x".repeat(30_000);
+    for number in 0..1300 {
+        let mut entity = row(number);
+        entity["Text"] = json!(text);
+        client.insert(&table, &entity).expect(204);
+    }
+    assert_rows(&client, &table, 1300);
+    drop(crowd);
+    let other = Client::new(&server);
+    let served = (0..LOOKS).any(|_| {
+        std::thread::sleep(BETWEEN_LOOKS);
+        let answer = other.get("/Tables").try_send();
+        answer.is_ok_and(|answer| answer.status == 200)
+    });
+    assert!(served, "{}", server.log());
+    assert!(!server.log().contains("the storage engine has failed"), "{}", server.log());
+    server.restart_cleanly();
+    assert_rows(&Client::new(&server), &table, 1300);
+}

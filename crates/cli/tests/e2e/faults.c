@@ -1,0 +1,75 @@
+/* Faults of a disk on demand, laid over the C library with LD_PRELOAD.
+ *
+ * A fault is on while a file of its name is in the folder FAULTS: "sync" fails every sync, "full" every write to a
+ * file, "readonly" every write and every file that would be opened for writing. Sockets and standard output and
+ * error are left alone.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int is_on(const char *fault) {
+    const char *folder = getenv("FAULTS");
+    char path[4096];
+    if (folder == NULL) {
+        return 0;
+    }
+    snprintf(path, sizeof path, "%s/%s", folder, fault);
+    return access(path, F_OK) == 0;
+}
+
+static int is_file(int fd) {
+    struct stat file;
+    return fd > 2 && fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
+}
+
+static int fails(int code) {
+    errno = code;
+    return -1;
+}
+
+#define REAL(name, type) ((type)dlsym(RTLD_NEXT, name))
+
+int fsync(int fd) {
+    return is_on("sync") ? fails(EIO) : REAL("fsync", int (*)(int))(fd);
+}
+
+int fdatasync(int fd) {
+    return is_on("sync") ? fails(EIO) : REAL("fdatasync", int (*)(int))(fd);
+}
+
+static int write_fault(int fd) {
+    if (!is_file(fd)) {
+        return 0;
+    }
+    return is_on("full") ? ENOSPC : is_on("readonly") ? EROFS : 0;
+}
+
+ssize_t write(int fd, const void *bytes, size_t count) {
+    int fault = write_fault(fd);
+    return fault ? fails(fault) : REAL("write", ssize_t(*)(int, const void *, size_t))(fd, bytes, count);
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int count) {
+    int fault = write_fault(fd);
+    return fault ? fails(fault) : REAL("writev", ssize_t(*)(int, const struct iovec *, int))(fd, parts, count);
+}
+
+int open64(const char *path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = va_arg(rest, int);
+    va_end(rest);
+    int writes = (flags & (O_WRONLY | O_RDWR | O_CREAT)) != 0;
+    if (writes && is_on("readonly")) {
+        return fails(EROFS);
+    }
+    return REAL("open64", int (*)(const char *, int, ...))(path, flags, mode);
+}
