@@ -125,6 +125,7 @@ impl Session {
             let operation = generator.operation(&token);
             println!("case {case}: {operation:?} by {:?} from {}", token.pairs, at.client);
             self.case(case, &Holder::new(&self.owner, &token, &at), &operation);
+            self.check_forged(&token, &at);
         }
         println!("{:?}", self.decisions);
         // Cases that are all refused, or all allowed, would prove little.
@@ -143,6 +144,19 @@ impl Session {
             }
             _ => self.table_or_service(case, holder, operation),
         }
+    }
+
+    /// The same token with another signature, now that the service may know the token.
+    fn check_forged(&self, token: &Token, at: &Circumstances) {
+        let mut token = token.clone();
+        for (name, value) in &mut token.pairs {
+            if name == "sig" {
+                *value = AccountKey::from_bytes(b"a key of nobody").sign("forged").to_base64();
+            }
+        }
+        let holder = Holder::new(&self.owner, &token, at);
+        let answer = holder.request(&mut Random::new(0), &holder.client, "GET", "/Alpha()").send();
+        assert!([401, 403].contains(&answer.status), "{answer:?}");
     }
 
     /// One operation on one row.
