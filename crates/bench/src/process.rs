@@ -60,6 +60,9 @@ pub fn folder_bytes(folder: &Path) -> u64 {
 
 /// Waits until none of these processes does anything worth mentioning, at most so long; gives whether they rest.
 pub fn wait_until_resting(pids: &[u32], at_most: Duration) -> bool {
+    if pids.is_empty() {
+        return true;
+    }
     let start = Instant::now();
     let used = || pids.iter().filter_map(|pid| cpu_seconds(*pid)).sum::<f64>();
     while start.elapsed() < at_most {
@@ -69,7 +72,7 @@ pub fn wait_until_resting(pids: &[u32], at_most: Duration) -> bool {
             return true;
         }
     }
-    pids.is_empty()
+    false
 }
 
 #[cfg(test)]

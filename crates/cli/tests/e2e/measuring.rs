@@ -20,8 +20,8 @@ fn server() -> Arc<Server> {
 #[test]
 fn every_workload_gets_what_it_asks_for() {
     let server = server();
-    let contender =
-        Contender::new(Target::new("tavola", server.address()), Some(server.pid()), 6_000);
+    // Without its process, nothing waits for it to rest between two workloads.
+    let contender = Contender::new(Target::new("tavola", server.address()), None, 6_000);
     let plan = Plan {
         workloads: Workload::value_variants().to_vec(),
         connections: 4,
@@ -34,7 +34,6 @@ fn every_workload_gets_what_it_asks_for() {
     for row in rows {
         assert!(row.operations > 0, "{row:?}");
         assert!(row.failures.is_empty(), "{row:?}");
-        assert!(row.server_cpu_micros_per_operation.is_some(), "{row:?}");
     }
 }
 
