@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use super::committer::{Failures, fail};
+use super::space::Space;
 use super::store::Store;
 use crate::Result;
 
@@ -29,6 +30,7 @@ pub(super) struct Upkeep {
     pub(super) nudges: Receiver<()>,
     pub(super) closing: Arc<AtomicBool>,
     pub(super) failures: Failures,
+    pub(super) space: Arc<Space>,
 }
 
 impl Upkeep {
@@ -49,7 +51,12 @@ impl Upkeep {
 
     fn once(&self) -> Result<()> {
         self.store.check_alive()?;
-        while !self.closing.load(Ordering::Relaxed) && self.store.compact_step()? {}
+        while self.may_compact() && self.store.compact_step()? {}
         Ok(())
+    }
+
+    /// Nothing piles up without room: nothing is taken then that would be flushed.
+    fn may_compact(&self) -> bool {
+        !self.closing.load(Ordering::Relaxed) && !self.space.is_low()
     }
 }
