@@ -79,7 +79,7 @@ pub struct ServeOptions {
     #[arg(long, env = "TAVOLA_CACHE_MB", value_name = "MB")]
     pub cache_mb: Option<u64>,
 
-    /// Megabytes of disk below which writes are refused, at most a tenth of the disk; 0 is none [default: 128]
+    /// Megabytes of disk below which writes are refused, at most a quarter of the disk; 0 is none [default: 128]
     #[arg(long, env = "TAVOLA_DISK_RESERVE_MB", value_name = "MB")]
     pub disk_reserve_mb: Option<u64>,
 

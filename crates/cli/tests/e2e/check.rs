@@ -71,6 +71,12 @@ fn a_sound_folder_is_counted_and_left_alone() {
 
     server.start_again();
     Client::new(&server).entity(&table, ("p", "2")).expect(200);
+    // After an orderly stop as well, which leaves a mark.
+    server.ask_to_stop();
+    assert!(server.wait().success());
+    assert!(server.data_folder().join("TAVOLA.clean").exists());
+    let (code, told) = check(&server.data_folder());
+    assert_eq!(code, Some(0), "{told}");
 }
 
 /// The batch that was being written when the power failed is told, but is no damage, and is not cut off.

@@ -219,15 +219,16 @@ const MB: usize = 1 << 20;
 /// as there is room.
 #[test]
 fn a_nearly_full_disk_takes_no_writes_until_there_is_room() {
-    let Some(disk) = SmallDisk::of(120) else { return };
-    std::fs::write(disk.ballast(), vec![1; 80 * MB]).unwrap();
-    let server = Arc::new(disk.launch().args(["--admin-port", "0"]).start());
+    // The reserve is what a flush of a full memtable takes.
+    let Some(disk) = SmallDisk::of(200) else { return };
+    std::fs::write(disk.ballast(), vec![1; 130 * MB]).unwrap();
+    let server = Arc::new(disk.launch().args(["--disk-reserve-mb", "45"]).start());
     let client = Client::new(&server);
     let (table, dropped) = (client.new_table(), client.new_table());
     let text = "x".repeat(30_000);
     let (rows, refused) = insert_until_refused(&client, &table, 10_000, &text);
     let refused = refused.expect("an answer").expect_error(503, "ServerBusy");
-    assert!(refused.message().contains("nearly full"), "{}", refused.message());
+    assert!(refused.message().contains("nearly full"), "{}", server.log());
     assert!(rows > 50, "{rows}");
 
     assert_rows(&client, &table, rows);

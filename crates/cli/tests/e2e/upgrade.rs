@@ -141,12 +141,11 @@ fn fill(client: &Client) {
             json!({"PartitionKey": partition, "RowKey": row, "Keys": format!("{partition}|{row}")});
         client.insert("Plain", &entity).expect(204);
     }
-    // Large enough for a value file.
-    let large: String =
-        (0..33_000_u32).map(|index| char::from(b'a' + (index * 7 % 26) as u8)).collect();
-    client
-        .insert("Plain", &json!({"PartitionKey": "large", "RowKey": "1", "Text": large}))
-        .expect(204);
+    // Together large enough for a value file.
+    let letter = |index: u32| char::from(b'a' + (index * 7 % 26) as u8);
+    let text: String = (0..17_000).map(letter).collect();
+    let large = json!({"PartitionKey": "large", "RowKey": "1", "First": text, "Second": text});
+    client.insert("Plain", &large).expect(204);
     for batch in 0..3 {
         let rows = (0..40).fold(Batch::new(), |rows, row| {
             let entity = json!({

@@ -93,14 +93,15 @@ impl EmbeddedEngine {
         let failures = Arc::new(failure_sender);
         let closing = Arc::new(AtomicBool::new(false));
         let (nudge, nudges) = sync_channel(1);
+        let reserve = options.disk_reserve_bytes;
+        let space = Arc::new(Space::new(path.as_ref().into(), reserve, Arc::clone(&stats)));
         let upkeep = Upkeep {
             store: Arc::clone(&store),
             nudges,
             closing: Arc::clone(&closing),
             failures: Arc::clone(&failures),
+            space: Arc::clone(&space),
         };
-        let reserve = options.disk_reserve_bytes;
-        let space = Arc::new(Space::new(path.as_ref().into(), reserve, Arc::clone(&stats)));
         let sink = StoreSink { store: Arc::clone(&store), space: Arc::clone(&space), nudge };
         let committer = Committer::new(requests, sink, Arc::clone(&stats), failures);
         let failed = |source| OpenError::Io { path: path.as_ref().into(), source };

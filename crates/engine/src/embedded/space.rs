@@ -3,7 +3,7 @@
 //! A commit that fails for lack of room is final: the process has to stop. So every second, and after
 //! every few megabytes, this looks how much room there is, and below a reserve the committer refuses what would take more. Reads go on, and so does what gives room
 //! back: deletions, and dropping a table. The reserve is for what is written without being asked for: flushes of
-//! what was acknowledged, and compactions.
+//! what was acknowledged. Compactions wait as well: one that ends for lack of room leaves its unfinished files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use super::stats::Stats;
 /// How often to look when little is written.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Of a small disk the reserve is at most this part.
-const SHARE_MAX: u64 = 10;
+/// Of a small disk the reserve is at most a quarter.
+const SHARE_MAX: u64 = 4;
 
 /// How much room there is.
 pub(super) struct Space {
@@ -114,9 +114,9 @@ mod tests {
             (99, 10_000, true),
             (0, 10_000, true),
             (100, 10_000, false),
-            // Of a small disk a tenth is kept.
-            (50, 500, false),
-            (49, 500, true),
+            // Of a small disk a quarter is kept.
+            (50, 200, false),
+            (49, 200, true),
         ] {
             space.learn(Room { free, total });
             assert_eq!(space.is_low(), is_low, "{free} of {total}");

@@ -18,6 +18,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use super::committer::{Failures, fail};
+use super::space::Space;
 use super::store::{Pace, Store};
 use crate::Result;
 
@@ -33,6 +34,7 @@ pub(super) struct Upkeep {
     pub(super) nudges: Receiver<()>,
     pub(super) closing: Arc<AtomicBool>,
     pub(super) failures: Failures,
+    pub(super) space: Arc<Space>,
 }
 
 impl Upkeep {
@@ -58,7 +60,12 @@ impl Upkeep {
             Pace::Busy => self.store.compact_step(Pace::Busy),
             Pace::Quiet => self.store.settle_step(),
         };
-        while !self.closing.load(Ordering::Relaxed) && step()? {}
+        while self.may_compact() && step()? {}
         Ok(())
+    }
+
+    /// Nothing piles up without room: nothing is taken then that would be flushed.
+    fn may_compact(&self) -> bool {
+        !self.closing.load(Ordering::Relaxed) && !self.space.is_low()
     }
 }

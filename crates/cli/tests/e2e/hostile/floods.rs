@@ -86,7 +86,7 @@ async fn status_of(
 fn connections_leave_files_to_the_store() {
     let target = Target::launch(Launch::new().open_files_max(128));
     let log = target.server.log();
-    assert!(log.contains("connections_max=64"), "{log}");
+    assert!(log.contains("allowed=32"), "{log}");
     let bystander = target.bystander();
     let crowd: Vec<TcpStream> = (0..200).map(|_| target.connect()).collect();
     answer_to(&target, target.get_page()).expect(503);
