@@ -16,6 +16,8 @@ use crate::patience::Patience;
 /// Most clients write all of a body before they read, and would meet a closed connection instead of the answer.
 /// So what is refused is still taken in and thrown away, up to so many times the largest body.
 const DISCARD_FACTOR: usize = 8;
+/// What a piece counts for at least then: one of a few bytes takes as much work as a larger one.
+const DISCARD_PIECE_BYTES_MIN: usize = 256;
 
 /// A body that has been read, and its share of the memory for messages.
 #[derive(Debug, Default)]
@@ -70,7 +72,7 @@ pub async fn discard(body: &mut Incoming, limits: &Limits) {
     let mut patience = Patience::new(limits.transfer_timeout);
     // What goes on for longer, or comes too slowly, ends with the connection.
     while let Ok(Some(data)) = next(body, &mut patience).await {
-        let Some(rest) = left.checked_sub(data.len()) else { return };
+        let Some(rest) = left.checked_sub(data.len().max(DISCARD_PIECE_BYTES_MIN)) else { return };
         left = rest;
     }
 }
