@@ -140,7 +140,8 @@ impl WriteSet {
         };
         let deletes = self.writes.iter().any(|write| matches!(write, Write::Delete(_)));
         let put_bytes: usize = self.writes.iter().map(value_bytes).sum();
-        !self.writes.is_empty() && !(deletes && put_bytes <= NOTE_BYTES_MAX)
+        let gives_back = deletes && put_bytes <= NOTE_BYTES_MAX;
+        !self.writes.is_empty() && !gives_back
     }
 
     pub fn drain(&mut self) -> impl Iterator<Item = Write> + '_ {

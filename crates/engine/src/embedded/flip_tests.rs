@@ -19,6 +19,7 @@ const FLIPS: u64 = 150;
 type Rows = BTreeMap<Bytes, Bytes>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::print_stderr, reason = "a long run is asked what it has seen")]
 async fn a_flipped_byte_is_noticed_or_harmless() {
     let (flips, mut state, told) = settings();
     let (folder, expected) = sound_folder().await;
@@ -163,7 +164,7 @@ async fn outcome(folder: &Path, expected: &Rows, told: &str) -> usize {
     let mut refused = false;
     match all(&engine).await {
         Ok(found) => {
-            assert!(found == *expected, "{} rows of {}: {told}", found.len(), expected.len())
+            assert!(found == *expected, "{} rows of {}: {told}", found.len(), expected.len());
         }
         Err(_) => refused = true,
     }

@@ -35,6 +35,7 @@ const CHUNKS: usize = 3;
 const SECTOR: usize = 512;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::print_stderr, reason = "a long run is asked what it has seen")]
 async fn every_crash_image_opens_with_all_that_was_acknowledged() {
     let images: u64 = number_from("TAVOLA_IMAGES").unwrap_or(IMAGES);
     let seed = number_from("TAVOLA_TEST_SEED").unwrap_or(11);
@@ -53,8 +54,9 @@ async fn every_crash_image_opens_with_all_that_was_acknowledged() {
         for damage in [Damage::None, Damage::draw(&mut state)] {
             let told = format!("image {image}, {damage:?}, {told}");
             let copy = moment.copy(home.path(), damage, &mut state);
-            let found = check(copy.path(), &mut history, &running.acknowledged(), &told).await;
-            seen.add(&moment, damage, found);
+            let is_dropping =
+                check(copy.path(), &mut history, &running.acknowledged(), &told).await;
+            seen.add(&moment, damage, is_dropping);
         }
         running.go_on();
     }
@@ -90,12 +92,12 @@ struct Seen {
 }
 
 impl Seen {
-    fn add(&mut self, moment: &Moment, damage: Damage, found: Found) {
+    fn add(&mut self, moment: &Moment, damage: Damage, is_dropping: bool) {
         let has_tail = moment.synced < moment.written;
         self.images += 1;
         self.unfinished_tables += usize::from(!moment.unnamed.is_empty());
         self.journals += usize::from(moment.journals > 1);
-        self.drops += usize::from(found.is_dropping);
+        self.drops += usize::from(is_dropping);
         self.tails += usize::from(has_tail);
         self.torn_tails += usize::from(has_tail && damage.tears());
     }
@@ -232,17 +234,13 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What an image turned out to be.
-struct Found {
-    is_dropping: bool,
-}
-
+/// Opens an image and compares it with the history; true if it was taken while a range was being dropped.
 async fn check(
     image: &Path,
     history: &mut History,
     acknowledged: &Acknowledged,
     told: &str,
-) -> Found {
+) -> bool {
     let engine = EmbeddedEngine::open(image, options())
         .unwrap_or_else(|error| panic!("does not open: {error} ({told})"));
     let counter = engine.get(COUNTER).await.unwrap().map_or(0, |value| decode(&value));
@@ -265,7 +263,7 @@ async fn check(
     }
     let is_dropping = check_steps(&engine, acknowledged, told).await;
     put(&engine, "after", "the crash").await;
-    Found { is_dropping }
+    is_dropping
 }
 
 /// Checks what the second writer wrote and dropped; true if it was just dropping.
@@ -330,7 +328,7 @@ fn effects(number: u64) -> (Vec<u64>, Option<u64>) {
     slots.sort_unstable();
     slots.dedup();
     let deleted = random(&mut state) % SLOTS;
-    let deletes = random(&mut state) % 4 == 0 && !slots.contains(&deleted);
+    let deletes = random(&mut state).is_multiple_of(4) && !slots.contains(&deleted);
     (slots, deletes.then_some(deleted))
 }
 

@@ -209,9 +209,13 @@ fn item<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a [u8], &'a [u8])> {
     Some((key, cursor.take(usize::try_from(stored_len).ok()?)?))
 }
 
+/// Keys and values.
+#[cfg(test)]
+type Entries<'a> = Vec<(&'a [u8], &'a [u8])>;
+
 /// The whole batches of a journal: where each ends, and its keys and values.
 #[cfg(test)]
-pub(super) fn batches(bytes: &[u8]) -> Vec<(usize, Vec<(&[u8], &[u8])>)> {
+pub(super) fn batches(bytes: &[u8]) -> Vec<(usize, Entries<'_>)> {
     let mut found = Vec::new();
     let mut offset = 0;
     while let Some(batch) = batch_at(bytes, offset) {
