@@ -32,6 +32,7 @@ pub enum Role {
     Property,
     PartitionKey,
     RowKey,
+    Flattened,
     Skipped,
 }
 
@@ -77,6 +78,8 @@ impl FieldAttributes {
                     found.role = Role::PartitionKey;
                 } else if meta.path.is_ident("row_key") {
                     found.role = Role::RowKey;
+                } else if meta.path.is_ident("flatten") {
+                    found.role = Role::Flattened;
                 } else if meta.path.is_ident("skip") {
                     found.role = Role::Skipped;
                 } else if meta.path.is_ident("rename") {

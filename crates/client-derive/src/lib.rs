@@ -16,7 +16,7 @@ use syn::{Data, DeriveInput, parse_macro_input};
 /// On a struct: `#[table(rename_all = "PascalCase")]` (or `camelCase`), `#[table(entity_type = "Employee")]`,
 /// `#[table(version = 2, upgrade = path)]`, `#[table(columns)]`.
 /// On its fields: `#[table(partition_key)]`, `#[table(row_key)]`, `#[table(rename = "Name")]`, `#[table(skip)]`,
-/// `#[table(default)]`, `#[table(encrypt)]`.
+/// `#[table(default)]`, `#[table(flatten)]`, `#[table(encrypt)]`.
 /// On the variants of an enum: `#[table(entity_type = "Employee")]`, `#[table(row_key_prefix = "EMP_")]`,
 /// `#[table(other)]`.
 #[proc_macro_derive(TableEntity, attributes(table))]
@@ -26,6 +26,19 @@ pub fn derive_table_entity(input: TokenStream) -> TokenStream {
         Data::Struct(data) => structs::derive(&input, data),
         Data::Enum(data) => enums::derive(&input, data),
         Data::Union(_) => Err(syn::Error::new_spanned(&input, "a union is no entity")),
+    };
+    code.unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Makes a set of properties of a struct, for entity types to contain with `#[table(flatten)]`.
+///
+/// Knows `#[table(rename_all = "...")]` on the struct, and `rename`, `skip`, `default` and `flatten` on its fields.
+#[proc_macro_derive(PropertySet, attributes(table))]
+pub fn derive_property_set(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    let code = match &input.data {
+        Data::Struct(data) => structs::derive_set(&input, data),
+        _ => Err(syn::Error::new_spanned(&input, "a set of properties is a struct")),
     };
     code.unwrap_or_else(|error| error.to_compile_error()).into()
 }

@@ -14,20 +14,28 @@ struct Property<'a> {
     attributes: FieldAttributes,
 }
 
+/// The fields of a struct by what they are.
 struct Plan<'a> {
-    partition_key: &'a Ident,
-    row_key: &'a Ident,
+    partition_key: Option<&'a Ident>,
+    row_key: Option<&'a Ident>,
     properties: Vec<Property<'a>>,
+    flattened: Vec<&'a Ident>,
     skipped: Vec<&'a Ident>,
 }
 
+/// Writes `TableEntity`.
 pub fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
     let attributes = TypeAttributes::parse(&input.attrs)?;
     if attributes.upgrade.is_some() && attributes.version.is_none() {
         return Err(Error::new_spanned(&input.ident, "an upgrade needs a version"));
     }
     let plan = Plan::new(input, data, &attributes)?;
-    let (to_entity, from_entity) = (plan.to_entity(&attributes), plan.from_entity(&attributes));
+    let missing =
+        |key: &str| Error::new_spanned(&input.ident, format!("one field needs #[table({key})]"));
+    let partition_key = plan.partition_key.ok_or_else(|| missing("partition_key"))?;
+    let row_key = plan.row_key.ok_or_else(|| missing("row_key"))?;
+    let (writes, reads) = (plan.writes(), plan.reads());
+    let (marks, checks) = (marks(&attributes), checks(&attributes));
     let encrypted = plan.properties.iter().filter(|property| property.attributes.encrypt);
     let encrypted = encrypted.map(|property| &property.name);
     let columns = attributes.columns.then(|| plan.columns(input));
@@ -36,11 +44,23 @@ pub fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
     Ok(quote! {
         impl #impl_generics ::tavola_client::TableEntity for #ident #type_generics #where_clause {
             fn to_entity(&self) -> ::tavola_client::Result<::tavola_client::Entity> {
-                #to_entity
+                let mut entity = ::tavola_client::Entity::new(
+                    ::tavola_client::KeyField::to_key(&self.#partition_key)?,
+                    ::tavola_client::KeyField::to_key(&self.#row_key)?,
+                );
+                #marks
+                #writes
+                Ok(entity)
             }
 
             fn from_entity(mut entity: ::tavola_client::Entity) -> ::tavola_client::Result<Self> {
-                #from_entity
+                #checks
+                Ok(Self {
+                    // The properties come first, because their errors name the keys.
+                    #reads
+                    #partition_key: ::tavola_client::KeyField::from_key(entity.take_partition_key())?,
+                    #row_key: ::tavola_client::KeyField::from_key(entity.take_row_key())?,
+                })
             }
 
             fn encrypted_properties() -> &'static [&'static str] {
@@ -48,6 +68,35 @@ pub fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
             }
         }
         #columns
+    })
+}
+
+/// Writes `PropertySet`.
+pub fn derive_set(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
+    let attributes = TypeAttributes::parse(&input.attrs)?;
+    let plan = Plan::new(input, data, &attributes)?;
+    if let Some(key) = plan.partition_key.or(plan.row_key) {
+        return Err(Error::new_spanned(key, "a set of properties has no keys"));
+    }
+    if let Some(property) = plan.properties.iter().find(|property| property.attributes.encrypt) {
+        let text = "mark the property in the entity type, or name it in a resolver";
+        return Err(Error::new_spanned(property.field, text));
+    }
+    let (writes, reads) = (plan.writes(), plan.reads());
+    let ident = &input.ident;
+    let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+    Ok(quote! {
+        impl #impl_generics ::tavola_client::patterns::heterogeneous::PropertySet for #ident #type_generics #where_clause {
+            #[allow(unused_mut)]
+            fn write_to(&self, mut entity: &mut ::tavola_client::Entity) {
+                #writes
+            }
+
+            #[allow(unused_mut)]
+            fn take_from(mut entity: &mut ::tavola_client::Entity) -> ::tavola_client::Result<Self> {
+                Ok(Self { #reads })
+            }
+        }
     })
 }
 
@@ -63,55 +112,40 @@ impl<'a> Plan<'a> {
                 "an entity is a struct with named fields",
             ));
         };
-        let (mut partition_key, mut row_key) = (None, None);
-        let (mut properties, mut skipped) = (Vec::new(), Vec::new());
+        let mut plan = Self {
+            partition_key: None,
+            row_key: None,
+            properties: Vec::new(),
+            flattened: Vec::new(),
+            skipped: Vec::new(),
+        };
         for field in &fields.named {
             let ident = field.ident.as_ref().expect("the fields are named");
             let found = FieldAttributes::parse(&field.attrs)?;
             match found.role {
-                Role::PartitionKey => set_once(&mut partition_key, ident, "partition key")?,
-                Role::RowKey => set_once(&mut row_key, ident, "row key")?,
-                Role::Skipped => skipped.push(ident),
-                Role::Property => properties.push(property(field, ident, found, attributes)?),
+                Role::PartitionKey => set_once(&mut plan.partition_key, ident, "partition key")?,
+                Role::RowKey => set_once(&mut plan.row_key, ident, "row key")?,
+                Role::Flattened => plan.flattened.push(ident),
+                Role::Skipped => plan.skipped.push(ident),
+                Role::Property => plan.properties.push(property(field, ident, found, attributes)?),
             }
         }
-        let missing = |key: &str| {
-            let text = format!("one field needs #[table({key})]");
-            Error::new_spanned(&input.ident, text)
-        };
-        Ok(Self {
-            partition_key: partition_key.ok_or_else(|| missing("partition_key"))?,
-            row_key: row_key.ok_or_else(|| missing("row_key"))?,
-            properties,
-            skipped,
-        })
+        Ok(plan)
     }
 
-    fn to_entity(&self, attributes: &TypeAttributes) -> TokenStream {
-        let (partition_key, row_key) = (self.partition_key, self.row_key);
+    /// Statements that write the properties into `entity`.
+    fn writes(&self) -> TokenStream {
         let fields = self.properties.iter().map(|property| property.field);
         let names = self.properties.iter().map(|property| &property.name);
-        let kind = attributes.entity_type.as_ref().map(|kind| {
-            quote! { entity.set(::tavola_client::ENTITY_TYPE, #kind); }
-        });
-        let version = attributes.version.as_ref().map(|version| {
-            quote! { entity.set(::tavola_client::ENTITY_VERSION, #version as i32); }
-        });
+        let flattened = &self.flattened;
         quote! {
-            let mut entity = ::tavola_client::Entity::new(
-                ::tavola_client::KeyField::to_key(&self.#partition_key)?,
-                ::tavola_client::KeyField::to_key(&self.#row_key)?,
-            );
-            #kind
-            #version
             #(entity.set_property(#names, &self.#fields);)*
-            Ok(entity)
+            #(::tavola_client::patterns::heterogeneous::PropertySet::write_to(&self.#flattened, &mut entity);)*
         }
     }
 
-    fn from_entity(&self, attributes: &TypeAttributes) -> TokenStream {
-        let (partition_key, row_key, skipped) = (self.partition_key, self.row_key, &self.skipped);
-        let checks = checks(attributes);
+    /// Fields of a struct expression that take the properties from `entity`.
+    fn reads(&self) -> TokenStream {
         let properties = self.properties.iter().map(|Property { field, name, attributes, kind }| {
             if attributes.default {
                 quote! { #field: entity.take::<::core::option::Option<#kind>>(#name)?.unwrap_or_default() }
@@ -119,15 +153,11 @@ impl<'a> Plan<'a> {
                 quote! { #field: entity.take(#name)? }
             }
         });
+        let (flattened, skipped) = (&self.flattened, &self.skipped);
         quote! {
-            #checks
-            Ok(Self {
-                // The properties come first, because their errors name the keys.
-                #(#properties,)*
-                #(#skipped: ::core::default::Default::default(),)*
-                #partition_key: ::tavola_client::KeyField::from_key(entity.take_partition_key())?,
-                #row_key: ::tavola_client::KeyField::from_key(entity.take_row_key())?,
-            })
+            #(#properties,)*
+            #(#flattened: ::tavola_client::patterns::heterogeneous::PropertySet::take_from(&mut entity)?,)*
+            #(#skipped: ::core::default::Default::default(),)*
         }
     }
 
@@ -149,6 +179,17 @@ impl<'a> Plan<'a> {
             }
         }
     }
+}
+
+/// The properties that tell type and version.
+fn marks(attributes: &TypeAttributes) -> TokenStream {
+    let kind = attributes.entity_type.as_ref().map(|kind| {
+        quote! { entity.set(::tavola_client::ENTITY_TYPE, #kind); }
+    });
+    let version = attributes.version.as_ref().map(|version| {
+        quote! { entity.set(::tavola_client::ENTITY_VERSION, #version as i32); }
+    });
+    quote! { #kind #version }
 }
 
 /// What an entity must be before it is read as this type.

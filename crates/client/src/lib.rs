@@ -5,6 +5,7 @@
 extern crate self as tavola_client;
 
 mod attempts;
+pub mod bulk;
 mod clients;
 mod clock;
 mod connection_string;
@@ -15,6 +16,8 @@ mod error;
 mod filter;
 #[doc(hidden)]
 pub mod macros;
+mod parallel;
+pub mod patterns;
 mod transaction;
 mod transport;
 mod value;
@@ -29,6 +32,7 @@ pub use error::{ErrorExt, Result, TableError};
 pub use filter::{
     Column, Filter, Operator, PARTITION_KEY, QueryCost, ROW_KEY, ScanWarning, TIMESTAMP, prefix_end,
 };
+pub use parallel::merge_sorted;
 pub use transaction::{Operation, TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX, Transaction};
 pub use transport::{TransportOptions, new_transport};
 pub use value::{DateTime, EdmProperty, EdmValue};
@@ -51,9 +55,3 @@ pub use tavola_wire::xml::stats::ServiceStats;
 
 pub use azure_core::Uuid;
 pub use azure_core::http::Etag;
-
-/// The patterns of the Table Design Guide.
-pub mod patterns {
-    /// Placeholder.
-    pub mod compound_key {}
-}

@@ -11,6 +11,7 @@ use crate::clients::{Call, Core, Format, IfMatch, UpdateMode, entity_link, metho
 use crate::encryption::EncryptionPolicy;
 use crate::entity::{Entity, TableEntity, check_keys, json};
 use crate::error::{Result, TableError, conversion, refused};
+use crate::value::EdmValue;
 
 /// Bytes in the body of a transaction.
 pub const TRANSACTION_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -116,20 +117,25 @@ impl Operation {
 
     /// A bound of the bytes that this takes in the body, for packing transactions.
     pub(crate) fn body_bytes_max(&self) -> usize {
-        // The part's headers and URL take less than a kilobyte and the keys; a property at most doubles as base64 or
-        // escapes, and control characters of a string take six bytes each.
-        let text = |value: &crate::EdmValue| match value {
-            crate::EdmValue::String(text) => 6 * text.len(),
-            crate::EdmValue::Binary(bytes) => bytes.len() * 4 / 3 + 4,
-            _ => 48,
-        };
-        let property = |(name, value): (&str, &crate::EdmValue)| 2 * name.len() + 64 + text(value);
+        let property =
+            |(name, value): (&str, &EdmValue)| 2 * name.len() + 64 + text_bytes_max(value);
         let keys = self.partition_key().len() + self.row_key().len();
-        1024 + 9 * keys + self.entity.properties().map(property).sum::<usize>()
+        // Headers, boundaries and, with encryption, the metadata; keys are in the URL, percent-encoded, and in the body.
+        2048 + 9 * keys + self.entity.properties().map(property).sum::<usize>()
     }
+}
 
-    pub(crate) fn into_entity(self) -> Entity {
-        self.entity
+/// A bound of a value's bytes in JSON, plain or encrypted.
+fn text_bytes_max(value: &EdmValue) -> usize {
+    match value {
+        EdmValue::String(text) => {
+            // A control character takes six bytes, a quote two; encryption takes a third more and a frame.
+            let is_escaped = |byte: &u8| *byte < b' ' || matches!(byte, b'"' | b'\\');
+            let escapes = text.as_bytes().iter().filter(|byte| is_escaped(byte)).count();
+            (text.len() + 5 * escapes).max(text.len() * 4 / 3 + 64)
+        }
+        EdmValue::Binary(bytes) => bytes.len() * 4 / 3 + 64,
+        _ => 64,
     }
 }
 
@@ -221,11 +227,6 @@ impl Transaction {
     /// The operations, in their order.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
-    }
-
-    /// Whether this operation could be added.
-    pub(crate) fn takes(&self, operation: &Operation) -> bool {
-        self.len() < TRANSACTION_OPERATIONS_MAX && !self.row_keys.contains(operation.row_key())
     }
 }
 

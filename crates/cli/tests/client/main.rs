@@ -2,8 +2,11 @@
 
 mod support;
 
+mod bulk;
+mod encryption;
 mod entities;
 mod operations;
+mod patterns;
 mod retries;
 mod sas;
 mod typed;

@@ -20,8 +20,6 @@ const LISTENING: &str = "Table service is successfully listening at ";
 pub enum Defect {
     /// Azurite checks neither key ranges nor all permissions of a signature (issues 726 and others).
     SasRanges,
-    /// Azurite has no size or count limit on entities.
-    Limits,
     /// Azurite answers Get Table with a query of the table's entities.
     GetTable,
     /// Azurite returns stats from the primary address alone, or not at all.
