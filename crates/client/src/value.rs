@@ -251,6 +251,7 @@ fn unix_ticks(moment: DateTime) -> i64 {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "values are written where they are checked")]
     fn round_trip<T: EdmProperty + PartialEq + std::fmt::Debug>(value: T, edm: EdmType) {
         let stored = value.to_edm().unwrap();
         assert_eq!(stored.edm_type(), edm);

@@ -5,6 +5,7 @@ mod support;
 mod bulk;
 mod encryption;
 mod entities;
+mod examples;
 mod operations;
 mod patterns;
 mod retries;

@@ -103,7 +103,7 @@ impl Filter {
             EdmValue::Int32(value) => Literal::Int32(value),
             EdmValue::Int64(value) => Literal::Int64(value),
             EdmValue::Double(value) if !value.is_finite() => {
-                return Self::compare_unbounded(property, operator, value);
+                return Self::compare_unbounded(&property, operator, value);
             }
             EdmValue::Double(value) => Literal::Double(value),
             EdmValue::DateTime(moment) => Literal::DateTime(moment),
@@ -114,9 +114,9 @@ impl Filter {
     }
 
     /// The language has no words for infinity and NaN, so these comparisons are told with the largest numbers.
-    fn compare_unbounded(property: String, operator: Operator, value: f64) -> Self {
+    fn compare_unbounded(property: &str, operator: Operator, value: f64) -> Self {
         let beyond = |operator, bound: f64| {
-            Self::compare_value(property.clone(), operator, EdmValue::Double(bound))
+            Self::compare_value(property.to_owned(), operator, EdmValue::Double(bound))
         };
         let (inner, outer, bound) = match value > 0.0 {
             true => (Operator::Le, Operator::Gt, f64::MAX),

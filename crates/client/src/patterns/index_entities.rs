@@ -29,11 +29,11 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::CONFLICTS_MAX;
+use super::Races;
 use super::compound_key::KeyPart;
 use crate::clients::{IfMatch, QueryOptions, TableClient, UpdateMode};
 use crate::entity::{Entity, Stored, TableEntity};
-use crate::error::{ErrorExt, Result, refused};
+use crate::error::{ErrorExt, Result};
 use crate::filter::{Filter, ROW_KEY};
 use crate::transaction::{Operation, Transaction};
 
@@ -153,7 +153,8 @@ impl IndexEntities {
         with: Option<Operation>,
         change: impl Fn(&[Shelf]) -> Result<Option<Operation>>,
     ) -> Result<()> {
-        for _ in 0..CONFLICTS_MAX {
+        let mut races = Races::default();
+        loop {
             let shelves = self.shelves(partition_key, value).await?;
             let mut transaction = Transaction::new();
             // The entity comes first, so that its failure is told from that of the list.
@@ -165,12 +166,15 @@ impl IndexEntities {
                 Err(error) if with.is_some() && error.failed_operation() == Some(0) => {
                     return Err(error);
                 }
-                Err(error) if error.is_precondition_failed() || error.is_already_there() => {}
-                Err(error) if error.is_not_found() && error.failed_operation().is_some() => {}
+                Err(error) if error.is_precondition_failed() || error.is_already_there() => {
+                    races.lost().await?;
+                }
+                Err(error) if error.is_not_found() && error.failed_operation().is_some() => {
+                    races.lost().await?;
+                }
                 Err(error) => return Err(error),
             }
         }
-        Err(refused("others changed the list in every attempt"))
     }
 
     async fn shelves(&self, partition_key: &str, value: &str) -> Result<Vec<Shelf>> {

@@ -24,7 +24,7 @@
 //! # }
 //! ```
 
-use super::CONFLICTS_MAX;
+use super::Races;
 use super::compound_key::KeyPart;
 use crate::clients::{IfMatch, TableClient, UpdateMode};
 use crate::entity::{Entity, Stored};
@@ -87,17 +87,17 @@ impl IntraPartitionIndex {
     /// others win every time.
     pub async fn save(&self, entity: &Entity) -> Result<()> {
         let wanted = self.rows(entity);
-        for _ in 0..CONFLICTS_MAX {
+        let mut races = Races::default();
+        loop {
             let primary = self.stored(entity.partition_key(), entity.row_key()).await?;
             let present: Vec<_> = primary.iter().flat_map(|old| self.row_keys(old)).collect();
             let transaction = change(primary.as_ref(), &present, &wanted)?;
             match self.table.submit_transaction(&transaction, None).await {
                 Ok(_) => return Ok(()),
-                Err(error) if self.lost_race(&error, primary.is_some()) => {}
+                Err(error) if self.lost_race(&error, primary.is_some()) => races.lost().await?,
                 Err(error) => return Err(error),
             }
         }
-        Err(refused("others changed the entity in every attempt"))
     }
 
     /// Deletes an entity with its copies; tells whether there was one.
@@ -105,17 +105,19 @@ impl IntraPartitionIndex {
     /// # Errors
     /// Those of a transaction; a partition where others win every time.
     pub async fn delete(&self, partition_key: &str, id: &str) -> Result<bool> {
-        for _ in 0..CONFLICTS_MAX {
+        let mut races = Races::default();
+        loop {
             let Some(primary) = self.stored(partition_key, id).await? else { return Ok(false) };
             let present: Vec<_> = self.row_keys(&primary).collect();
             let transaction = change(Some(&primary), &present, &[])?;
             match self.table.submit_transaction(&transaction, None).await {
                 Ok(_) => return Ok(true),
-                Err(error) if error.is_precondition_failed() || error.is_not_found() => {}
+                Err(error) if error.is_precondition_failed() || error.is_not_found() => {
+                    races.lost().await?;
+                }
                 Err(error) => return Err(error),
             }
         }
-        Err(refused("others changed the entity in every attempt"))
     }
 
     /// Reads an entity by its id; its row key is the id again.

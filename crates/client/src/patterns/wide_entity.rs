@@ -31,7 +31,7 @@ use azure_core::Uuid;
 use futures::TryStreamExt;
 use tavola_wire::entity::{ENTITY_BYTES_MAX, PROPERTIES_MAX};
 
-use super::CONFLICTS_MAX;
+use super::Races;
 use crate::clients::{IfMatch, QueryOptions, TableClient, UpdateMode};
 use crate::entity::{Entity, Stored};
 use crate::error::{ErrorExt, Result, refused};
@@ -63,16 +63,16 @@ impl WideEntities {
     /// An entity that does not fit into a transaction; a partition where others win every time.
     pub async fn upsert(&self, entity: &Entity) -> Result<()> {
         let parts = split(entity)?;
-        for _ in 0..CONFLICTS_MAX {
+        let mut races = Races::default();
+        loop {
             let present = self.rows(entity.partition_key(), entity.row_key(), true).await?;
             let transaction = replace(&present, &parts)?;
             match self.table.submit_transaction(&transaction, None).await {
                 Ok(_) => return Ok(()),
-                Err(error) if is_conflict(&error) => {}
+                Err(error) if is_conflict(&error) => races.lost().await?,
                 Err(error) => return Err(error),
             }
         }
-        Err(refused("others changed the entity in every attempt"))
     }
 
     /// Reads an entity whole.
@@ -80,15 +80,15 @@ impl WideEntities {
     /// # Errors
     /// Those of a query; an entity that others change faster than it can be read.
     pub async fn get(&self, partition_key: &str, row_key: &str) -> Result<Option<Entity>> {
-        for _ in 0..CONFLICTS_MAX {
+        let mut races = Races::default();
+        loop {
             let rows = self.rows(partition_key, row_key, false).await?;
             match join(partition_key, row_key, rows)? {
                 Joined::Nothing => return Ok(None),
                 Joined::Whole(entity) => return Ok(Some(entity)),
-                Joined::Torn => {}
+                Joined::Torn => races.lost().await?,
             }
         }
-        Err(refused("others changed the entity in every attempt"))
     }
 
     /// Deletes an entity whole; tells whether there was one.
@@ -96,18 +96,18 @@ impl WideEntities {
     /// # Errors
     /// Those of a query and a transaction.
     pub async fn delete(&self, partition_key: &str, row_key: &str) -> Result<bool> {
-        for _ in 0..CONFLICTS_MAX {
+        let mut races = Races::default();
+        loop {
             let present = self.rows(partition_key, row_key, true).await?;
             if present.is_empty() {
                 return Ok(false);
             }
             match self.table.submit_transaction(&replace(&present, &[])?, None).await {
                 Ok(_) => return Ok(true),
-                Err(error) if is_conflict(&error) => {}
+                Err(error) if is_conflict(&error) => races.lost().await?,
                 Err(error) => return Err(error),
             }
         }
-        Err(refused("others changed the entity in every attempt"))
     }
 
     async fn rows(
