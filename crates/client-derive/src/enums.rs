@@ -19,6 +19,7 @@ pub fn derive(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
         return Err(Error::new_spanned(&input.ident, "one variant at most takes the others"));
     }
     let writes = arms.iter().map(write);
+    let variants = arms.iter().map(|arm| arm.ident);
     let by_type = arms.iter().filter_map(|Arm { ident, kind, attributes }| {
         let name = attributes.entity_type.as_ref()?;
         Some(quote! {
@@ -56,6 +57,12 @@ pub fn derive(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
                 }
                 #(#by_prefix)*
                 #rest
+            }
+
+            fn encrypted_properties(&self) -> &'static [&'static str] {
+                match self {
+                    #(Self::#variants(value) => ::tavola_client::TableEntity::encrypted_properties(value),)*
+                }
             }
         }
     })

@@ -63,7 +63,7 @@ pub fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
                 })
             }
 
-            fn encrypted_properties() -> &'static [&'static str] {
+            fn encrypted_properties(&self) -> &'static [&'static str] {
                 &[#(#encrypted),*]
             }
         }

@@ -182,3 +182,87 @@ impl Policy for SasPolicy {
         next[0].send(context, request, &next[1..]).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use azure_core::credentials::{AccessToken, TokenRequestOptions};
+    use azure_core::http::headers::Headers;
+    use azure_core::http::{AsyncRawResponse, ClientOptions, HttpClient, StatusCode, Transport};
+    use azure_core::time::{Duration, OffsetDateTime};
+
+    use super::*;
+    use crate::{TableClient, TableClientOptions};
+
+    /// Keeps what was sent, and answers that there is such a table.
+    #[derive(Debug, Default)]
+    struct Recorder(Mutex<Vec<(String, Option<String>)>>);
+
+    #[async_trait]
+    impl HttpClient for Recorder {
+        async fn execute_request(&self, request: &Request) -> Result<AsyncRawResponse> {
+            let authorization = request.headers().get_optional_str(&AUTHORIZATION);
+            let sent = (request.url().to_string(), authorization.map(str::to_owned));
+            self.0.lock().unwrap().push(sent);
+            Ok(AsyncRawResponse::from_bytes(StatusCode::Ok, Headers::new(), "{}"))
+        }
+    }
+
+    /// A credential of Entra that tells which scope it was asked for.
+    #[derive(Debug)]
+    struct Entra;
+
+    #[async_trait]
+    impl TokenCredential for Entra {
+        async fn get_token(
+            &self,
+            scopes: &[&str],
+            _: Option<TokenRequestOptions<'_>>,
+        ) -> Result<AccessToken> {
+            let expiry = OffsetDateTime::now_utc() + Duration::hours(1);
+            Ok(AccessToken::new(scopes.join("+"), expiry))
+        }
+    }
+
+    async fn sent(
+        endpoint: &str,
+        credential: impl Into<Credential>,
+    ) -> Result<(String, Option<String>)> {
+        let recorder = Arc::new(Recorder::default());
+        let options = TableClientOptions {
+            client_options: ClientOptions {
+                transport: Some(Transport::new(recorder.clone())),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        TableClient::new(endpoint, "people", credential, Some(options))?.exists(None).await?;
+        let sent = recorder.0.lock().unwrap().pop();
+        Ok(sent.expect("a request"))
+    }
+
+    #[tokio::test]
+    async fn every_credential_shows_itself_in_its_way() {
+        let endpoint = "https://acct.table.core.windows.net";
+        let path = format!("{endpoint}/Tables('people')");
+        let (url, authorization) =
+            sent(endpoint, SharedKeyCredential::development()).await.unwrap();
+        assert_eq!(url, path);
+        assert!(authorization.unwrap().starts_with("SharedKey devstoreaccount1:"));
+
+        let sas = SasCredential::new("?sv=2019-02-02&sig=a%2Fb%3D");
+        let (url, authorization) = sent(endpoint, sas).await.unwrap();
+        assert_eq!(url, format!("{path}?sv=2019-02-02&sig=a%2Fb%3D"));
+        assert_eq!(authorization, None);
+
+        let (url, authorization) = sent(endpoint, Arc::new(Entra)).await.unwrap();
+        assert_eq!(url, path);
+        assert_eq!(authorization.as_deref(), Some("Bearer https://storage.azure.com/.default"));
+    }
+
+    #[tokio::test]
+    async fn a_token_is_not_sent_in_the_clear() {
+        assert!(sent("http://127.0.0.1:10002/acct", Arc::new(Entra)).await.is_err());
+    }
+}

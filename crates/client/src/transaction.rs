@@ -109,10 +109,10 @@ impl Operation {
         self.entity.row_key()
     }
 
-    fn new<T: TableEntity>(action: Action, entity: &T) -> Result<Self> {
-        let entity = entity.to_entity()?;
+    fn new<T: TableEntity>(action: Action, value: &T) -> Result<Self> {
+        let entity = value.to_entity()?;
         check_keys(entity.partition_key(), entity.row_key())?;
-        Ok(Self { action, entity, encrypted: T::encrypted_properties() })
+        Ok(Self { action, entity, encrypted: value.encrypted_properties() })
     }
 
     /// A bound of the bytes that this takes in the body, for packing transactions.

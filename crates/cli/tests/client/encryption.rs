@@ -24,6 +24,15 @@ struct Employee {
     note: Option<String>,
 }
 
+/// A table of several types must not forget what one of them marks.
+#[derive(Clone, Debug, PartialEq, TableEntity)]
+enum Item {
+    #[table(entity_type = "Employee")]
+    Employee(Employee),
+    #[table(other)]
+    Other(Entity),
+}
+
 fn employee(id: &str) -> Employee {
     Employee {
         department: "Sales".into(),
@@ -61,6 +70,12 @@ async fn marked_properties_are_ciphertext_for_everybody_else() {
         assert_eq!(bare.value(name).unwrap().edm_type(), EdmType::Binary, "{name}");
     }
     assert_eq!(bare.get::<String>("Name").unwrap(), "Jens");
+
+    sealed.insert_entity(&Item::Employee(employee("4")), None).await.unwrap();
+    let bare = table.get_entity::<Entity>("Sales", "4", None).await.unwrap();
+    assert_eq!(bare.value("Salary").unwrap().edm_type(), EdmType::Binary);
+    let item = sealed.get_entity::<Item>("Sales", "4", None).await.unwrap();
+    assert_eq!(item.value, Item::Employee(employee("4")));
 
     let options = QueryOptions { select: Some(vec!["Salary".into()]), ..Default::default() };
     let projected: Vec<_> = sealed.query_entities::<Entity>(options).try_collect().await.unwrap();

@@ -51,9 +51,8 @@ pub struct QueryOptions {
     pub select: Option<Vec<String>>,
     /// Entities in a page, at most 1000. This does not limit the whole: take as many from the stream as are wanted.
     pub page_size: Option<u16>,
-    /// Where to go on: the [continuation](EntityPager::continuation) of an earlier pager with the same filter.
-    ///
-    /// [`EntityPager::continuation`]: azure_core::http::ItemIterator::continuation
+    /// Where to go on: the [continuation](azure_core::http::ItemIterator::continuation) of an earlier pager with the same
+    /// filter.
     pub continuation: Option<PagerContinuation>,
     /// Asks a Tavola server what the query cost; see [`EntityPage::report`](super::EntityPage::report). Others ignore it.
     pub explain: bool,

@@ -325,8 +325,8 @@ impl TableClient {
         let entity = value.to_entity()?;
         entity.check_keys()?;
         match &self.encryption {
-            Some(policy) => policy.encrypt(entity, T::encrypted_properties()).await,
-            None if !T::encrypted_properties().is_empty() => Err(refused(
+            Some(policy) => policy.encrypt(entity, value.encrypted_properties()).await,
+            None if !value.encrypted_properties().is_empty() => Err(refused(
                 "the type has properties to encrypt and the client has no keys for them",
             )),
             None => Ok(entity),

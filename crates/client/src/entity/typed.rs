@@ -56,7 +56,9 @@ pub trait TableEntity: Sized {
     fn from_entity(entity: Entity) -> Result<Self>;
 
     /// The properties that are encrypted before they leave the client; those with `#[table(encrypt)]`.
-    fn encrypted_properties() -> &'static [&'static str] {
+    ///
+    /// Asked of the value, because the variants of an enum differ.
+    fn encrypted_properties(&self) -> &'static [&'static str] {
         &[]
     }
 }
