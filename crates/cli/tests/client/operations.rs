@@ -29,13 +29,9 @@ async fn tables_are_made_found_and_deleted() {
     assert_eq!(found, [name.as_str()]);
 
     let table = service.table_client(name.as_str()).unwrap();
-    if !account.has(Defect::GetTable) {
-        assert!(table.exists(None).await.unwrap());
-    }
+    assert!(table.exists(None).await.unwrap());
     service.delete_table(&name, None).await.unwrap();
-    if !account.has(Defect::GetTable) {
-        assert!(!table.exists(None).await.unwrap());
-    }
+    assert!(!table.exists(None).await.unwrap());
     assert!(service.delete_table(&name, None).await.unwrap_err().is_not_found());
 }
 
@@ -260,7 +256,7 @@ async fn policies_and_settings_come_back() {
     let policy = SignedIdentifier {
         id: "readers".into(),
         access_policy: Some(AccessPolicy {
-            start: None,
+            start: table.account.has(Defect::PolicyStart).then_some(DateTime::MIN_STORED),
             expiry: DateTime::parse_iso("2040-01-01"),
             permission: Some(Permissions::READ),
         }),
@@ -279,13 +275,12 @@ async fn policies_and_settings_come_back() {
         allowed_headers: vec!["x-ms-*".into()],
     }];
     service.set_properties(&changed, None).await.unwrap();
-    if table.account.is_tavola() {
+    // Azure takes up to 30 seconds to follow; what runs here follows at once.
+    if table.account.is_local() {
         assert_eq!(service.get_properties(None).await.unwrap().cors, changed.cors);
     }
     service.set_properties(&before, None).await.unwrap();
-    if !table.account.has(Defect::Stats) {
-        assert!(matches!(service.get_stats(None).await.unwrap(), ServiceStats::Live { .. }));
-    }
+    assert!(matches!(service.get_stats(None).await.unwrap(), ServiceStats::Live { .. }));
     table.delete().await;
 }
 

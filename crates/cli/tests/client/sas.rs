@@ -63,7 +63,7 @@ async fn a_signature_by_policy_ends_with_the_policy() {
     let policy = SignedIdentifier {
         id: "readers".into(),
         access_policy: Some(AccessPolicy {
-            start: None,
+            start: table.account.has(Defect::PolicyStart).then_some(DateTime::MIN_STORED),
             expiry: Some(expiry()),
             permission: Some(Permissions::READ),
         }),
@@ -71,7 +71,8 @@ async fn a_signature_by_policy_ends_with_the_policy() {
     table.set_access_policies(&[policy], None).await.unwrap();
     let token = table.sas(&TableSasSpec::with_policy(table.name(), "readers")).unwrap();
     let holder = with_sas(&table, &token);
-    if table.account.is_tavola() {
+    // Azure takes up to 30 seconds to follow a policy; what runs here follows at once.
+    if table.account.is_local() {
         assert!(holder.get_entity::<Entity>("p", "r", None).await.is_ok());
         table.set_access_policies(&[], None).await.unwrap();
         let error = holder.get_entity::<Entity>("p", "r", None).await.unwrap_err();

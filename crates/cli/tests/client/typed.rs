@@ -7,7 +7,7 @@ use tavola_client::{
     DateTime, EdmType, Entity, Result, Serde, TableEntity, UpdateMode, Uuid, filter,
 };
 
-use crate::support::TestTable;
+use crate::support::{Defect, TestTable};
 
 #[derive(Clone, Debug, PartialEq, TableEntity)]
 #[table(rename_all = "PascalCase", columns)]
@@ -76,7 +76,9 @@ async fn every_type_is_kept_as_its_own() {
         ("renamed_one", EdmType::String),
         ("AddedLater", EdmType::Int32),
     ] {
-        assert!(types.contains(&(expected.0.to_owned(), expected.1)), "{expected:?} {types:?}");
+        let is_known = expected.0 == "Ratio" && table.account.has(Defect::WholeDoubles);
+        let is_there = types.contains(&(expected.0.to_owned(), expected.1));
+        assert!(is_there || is_known, "{expected:?} {types:?}");
     }
     assert_eq!(types.len(), 11);
 
