@@ -23,6 +23,10 @@ pub enum Defect {
     SasRanges,
     /// It refuses a stored policy without a start, with an empty 400; the service takes it.
     PolicyStart,
+    /// It refuses a CORS rule with an empty list of headers, with an empty 400; the service takes it.
+    EmptyCorsList,
+    /// It answers `AuthorizationFailure` to a signature whose policy is gone; the service `AuthenticationFailed`.
+    RevokedPolicyCode,
     /// It gives a double without a fraction back as `Edm.Int32`.
     WholeDoubles,
     /// It finds no infinite double above the largest finite one.
@@ -33,8 +37,19 @@ pub enum Defect {
 pub struct Account {
     connection_string: String,
     is_foreign: bool,
-    server: Option<Mutex<Child>>,
+    // In this order: the process ends before its folder goes.
+    _server: Option<Process>,
     _folder: Option<tempfile::TempDir>,
+}
+
+/// A process that ends with its owner.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The account of all tests; its server ends with the last of them.
@@ -52,10 +67,10 @@ pub fn account() -> Arc<Account> {
 impl Account {
     fn start() -> Self {
         if let Ok(connection_string) = std::env::var(CONNECTION) {
-            return Self { connection_string, is_foreign: true, server: None, _folder: None };
+            return Self { connection_string, is_foreign: true, _server: None, _folder: None };
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (child, url) = start_server(folder.path());
+        let (process, url) = start_server(folder.path());
         let account = tavola_client::DEVELOPMENT_ACCOUNT;
         let key = tavola_client::DEVELOPMENT_KEY;
         Self {
@@ -63,7 +78,7 @@ impl Account {
                 "AccountName={account};AccountKey={key};TableEndpoint={url}/{account}"
             ),
             is_foreign: false,
-            server: Some(Mutex::new(child)),
+            _server: Some(process),
             _folder: Some(folder),
         }
     }
@@ -98,17 +113,7 @@ impl Account {
     }
 }
 
-impl Drop for Account {
-    fn drop(&mut self) {
-        if let Some(server) = &self.server {
-            let mut child = server.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-fn start_server(folder: &std::path::Path) -> (Child, String) {
+fn start_server(folder: &std::path::Path) -> (Process, String) {
     use std::io::{BufRead, BufReader};
     let mut command = Command::new(env!("CARGO_BIN_EXE_tavola"));
     for (name, _) in std::env::vars() {
@@ -117,25 +122,22 @@ fn start_server(folder: &std::path::Path) -> (Child, String) {
         }
     }
     let log = std::fs::File::create(folder.join("stderr.log")).expect("a log file");
-    let mut child = command
+    let child = command
         .current_dir(folder)
         .args(["--port", "0", "--inMemoryPersistence"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log)
-        .spawn()
-        .expect("the server starts");
-    let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        .spawn();
+    let mut process = Process(child.expect("the server starts"));
+    let mut stdout = BufReader::new(process.0.stdout.take().expect("a pipe"));
     let mut line = String::new();
     loop {
         line.clear();
         let read = stdout.read_line(&mut line).expect("the output can be read");
-        if read == 0 {
-            let status = child.wait();
-            panic!("the server ended before it listened: {status:?}");
-        }
+        assert!(read > 0, "the server ended before it listened");
         if let Some((_, url)) = line.trim_end().split_once(LISTENING) {
-            return (child, url.to_owned());
+            return (process, url.to_owned());
         }
     }
 }
