@@ -18,6 +18,8 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
 /// How to make a transport.
@@ -27,7 +29,7 @@ pub struct TransportOptions {
     pub connect_timeout: Duration,
     /// How long an answer may take, from the request's first byte to the answer's last.
     pub request_timeout: Duration,
-    /// Certificates to trust beside those of the system, in DER form; for a server with a certificate of its own.
+    /// Certificates to trust beside those of the system, in PEM or DER form; for a server with a certificate of its own.
     pub root_certificates: Vec<Vec<u8>>,
 }
 
@@ -50,7 +52,7 @@ impl Default for TransportOptions {
 /// use tavola_client::{TableClientOptions, TransportOptions, new_transport};
 ///
 /// let transport = new_transport(Some(TransportOptions {
-///     root_certificates: vec![std::fs::read("tavola-cert.der")?],
+///     root_certificates: vec![std::fs::read("cert.pem")?],
 ///     ..Default::default()
 /// }))?;
 /// let options = TableClientOptions {
@@ -88,13 +90,9 @@ fn tls_config(certificates: &[Vec<u8>]) -> crate::Result<ClientConfig> {
     let native = rustls_native_certs::load_native_certs();
     roots.add_parsable_certificates(native.certs);
     for certificate in certificates {
-        roots.add(certificate.clone().into()).map_err(|error| {
-            azure_core::Error::with_error(
-                ErrorKind::DataConversion,
-                error,
-                "a root certificate cannot be read",
-            )
-        })?;
+        for certificate in read_certificate(certificate)? {
+            roots.add(certificate).map_err(unreadable)?;
+        }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     Ok(ClientConfig::builder_with_provider(provider)
@@ -102,6 +100,22 @@ fn tls_config(certificates: &[Vec<u8>]) -> crate::Result<ClientConfig> {
         .expect("ring supports the default versions")
         .with_root_certificates(roots)
         .with_no_client_auth())
+}
+
+/// The certificates in a file: all of a PEM file, or the one that a DER file is.
+fn read_certificate(bytes: &[u8]) -> crate::Result<Vec<CertificateDer<'static>>> {
+    if !bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
+        return Ok(vec![bytes.to_vec().into()]);
+    }
+    CertificateDer::pem_slice_iter(bytes).collect::<Result<_, _>>().map_err(unreadable)
+}
+
+fn unreadable(error: impl StdError + Send + Sync + 'static) -> azure_core::Error {
+    azure_core::Error::with_error(
+        ErrorKind::DataConversion,
+        error,
+        "a root certificate cannot be read",
+    )
 }
 
 #[derive(Debug)]

@@ -10,4 +10,5 @@ mod operations;
 mod patterns;
 mod retries;
 mod sas;
+mod tls;
 mod typed;

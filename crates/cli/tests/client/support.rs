@@ -5,6 +5,7 @@
 //! `TAVOLA_CLIENT_TEST_CONNECTION` set, the same tests run against that account instead; each makes its tables under fresh
 //! names and deletes them.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -43,7 +44,7 @@ pub struct Account {
 }
 
 /// A process that ends with its owner.
-struct Process(Child);
+pub struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -70,7 +71,7 @@ impl Account {
             return Self { connection_string, is_foreign: true, _server: None, _folder: None };
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (process, url) = start_server(folder.path());
+        let (process, url) = start_server(folder.path(), &["--inMemoryPersistence"]);
         let account = tavola_client::DEVELOPMENT_ACCOUNT;
         let key = tavola_client::DEVELOPMENT_KEY;
         Self {
@@ -113,7 +114,8 @@ impl Account {
     }
 }
 
-fn start_server(folder: &std::path::Path) -> (Process, String) {
+/// Starts a server in a folder, on a port of its own; gives its address.
+pub fn start_server(folder: &Path, arguments: &[&str]) -> (Process, String) {
     use std::io::{BufRead, BufReader};
     let mut command = Command::new(env!("CARGO_BIN_EXE_tavola"));
     for (name, _) in std::env::vars() {
@@ -124,7 +126,8 @@ fn start_server(folder: &std::path::Path) -> (Process, String) {
     let log = std::fs::File::create(folder.join("stderr.log")).expect("a log file");
     let child = command
         .current_dir(folder)
-        .args(["--port", "0", "--inMemoryPersistence"])
+        .args(["--port", "0"])
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log)

@@ -96,9 +96,8 @@ mod tests {
 
     #[test]
     fn what_is_no_batch_is_refused() {
-        for body in ["--batchresponse_1\r\n\r\nnothing\r\n--batchresponse_1--\r\n"] {
-            assert!(read_response(CONTENT_TYPE, body.as_bytes()).is_err(), "{body}");
-        }
+        let body = b"--batchresponse_1\r\n\r\nnothing\r\n--batchresponse_1--\r\n";
+        assert!(read_response(CONTENT_TYPE, body).is_err());
         assert!(read_response("application/json", b"{}").is_err());
     }
 }
