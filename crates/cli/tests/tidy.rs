@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may depend on whom. A new edge is a decision: write it down in `docs/architecture.md` first.
-const EDGES: [(&str, &[&str]); 5] = [
+const EDGES: [(&str, &[&str]); 7] = [
+    ("tavola-client", &["tavola-client-derive", "tavola-wire"]),
+    ("tavola-client-derive", &[]),
     ("tavola-wire", &[]),
     ("tavola-engine", &[]),
     ("tavola-server", &["tavola-engine", "tavola-wire"]),

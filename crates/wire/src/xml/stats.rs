@@ -2,7 +2,10 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::document::{BYTE_ORDER_MARK, DECLARATION, write_close, write_leaf, write_open};
+use super::document::{
+    self, BYTE_ORDER_MARK, Children, DECLARATION, invalid, write_close, write_leaf, write_open,
+};
+use crate::error::Result;
 use crate::ticks::Ticks;
 
 /// The state of geo-replication.
@@ -33,6 +36,31 @@ pub fn write(stats: &ServiceStats) -> String {
     out
 }
 
+/// Reads the document, as a client does.
+///
+/// # Errors
+/// `InvalidXmlDocument` for anything that is no such document.
+pub fn parse(body: &[u8]) -> Result<ServiceStats> {
+    let root = document::parse(body)?;
+    let mut children = Children::of(&root)?;
+    let replication = children.required("GeoReplication")?;
+    let mut children = Children::of(replication)?;
+    match children.required("Status")?.leaf_text()?.trim() {
+        "live" => {
+            let text = children.required("LastSyncTime")?.leaf_text()?.trim();
+            let since = httpdate::parse_http_date(text)
+                .ok()
+                .and_then(|moment| moment.duration_since(UNIX_EPOCH).ok())
+                .ok_or_else(|| invalid("LastSyncTime is no date"))?;
+            let nanoseconds = i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
+            Ok(ServiceStats::Live { last_sync: Ticks::from_unix_nanos(nanoseconds) })
+        }
+        "bootstrap" => Ok(ServiceStats::Bootstrap),
+        "unavailable" => Ok(ServiceStats::Unavailable),
+        _ => Err(invalid("Status is not known")),
+    }
+}
+
 /// HTTP dates start with 1970; an earlier moment is printed as that one.
 fn http_date(moment: Ticks) -> String {
     let seconds = moment.unix_seconds().max(0);
@@ -61,5 +89,16 @@ mod tests {
             let expected = format!("<Status>{status}</Status><LastSyncTime></LastSyncTime>");
             assert!(write(&stats).contains(&expected));
         }
+    }
+
+    #[test]
+    fn a_client_reads_what_the_service_writes() {
+        let last_sync = Ticks::parse_iso("2021-09-20T23:06:50Z").unwrap();
+        for stats in
+            [ServiceStats::Live { last_sync }, ServiceStats::Bootstrap, ServiceStats::Unavailable]
+        {
+            assert_eq!(parse(write(&stats).as_bytes()).unwrap(), stats);
+        }
+        assert!(parse(b"<StorageServiceStats />").is_err());
     }
 }

@@ -1,0 +1,14 @@
+//! The client library against the real binary; see `support.rs` for why these tests are here.
+
+mod support;
+
+mod bulk;
+mod encryption;
+mod entities;
+mod examples;
+mod operations;
+mod patterns;
+mod retries;
+mod sas;
+mod tls;
+mod typed;

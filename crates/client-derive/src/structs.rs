@@ -1,0 +1,238 @@
+//! A struct as an entity: two fields are its keys, the others its properties.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::ext::IdentExt;
+use syn::{DataStruct, DeriveInput, Error, Field, Fields, Ident, Result, Type};
+
+use crate::attributes::{FieldAttributes, Role, TypeAttributes};
+
+struct Property<'a> {
+    field: &'a Ident,
+    kind: &'a Type,
+    name: String,
+    attributes: FieldAttributes,
+}
+
+/// The fields of a struct by what they are.
+struct Plan<'a> {
+    partition_key: Option<&'a Ident>,
+    row_key: Option<&'a Ident>,
+    properties: Vec<Property<'a>>,
+    flattened: Vec<&'a Ident>,
+    skipped: Vec<&'a Ident>,
+}
+
+/// Writes `TableEntity`.
+pub fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
+    let attributes = TypeAttributes::parse(&input.attrs)?;
+    if attributes.upgrade.is_some() && attributes.version.is_none() {
+        return Err(Error::new_spanned(&input.ident, "an upgrade needs a version"));
+    }
+    let plan = Plan::new(input, data, &attributes)?;
+    let missing =
+        |key: &str| Error::new_spanned(&input.ident, format!("one field needs #[table({key})]"));
+    let partition_key = plan.partition_key.ok_or_else(|| missing("partition_key"))?;
+    let row_key = plan.row_key.ok_or_else(|| missing("row_key"))?;
+    let (writes, reads) = (plan.writes(), plan.reads());
+    let (marks, checks) = (marks(&attributes), checks(&attributes));
+    let encrypted = plan.properties.iter().filter(|property| property.attributes.encrypt);
+    let encrypted = encrypted.map(|property| &property.name);
+    let columns = attributes.columns.then(|| plan.columns(input));
+    let ident = &input.ident;
+    let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+    Ok(quote! {
+        impl #impl_generics ::tavola_client::TableEntity for #ident #type_generics #where_clause {
+            fn to_entity(&self) -> ::tavola_client::Result<::tavola_client::Entity> {
+                let mut entity = ::tavola_client::Entity::new(
+                    ::tavola_client::KeyField::to_key(&self.#partition_key)?,
+                    ::tavola_client::KeyField::to_key(&self.#row_key)?,
+                );
+                #marks
+                #writes
+                Ok(entity)
+            }
+
+            fn from_entity(mut entity: ::tavola_client::Entity) -> ::tavola_client::Result<Self> {
+                #checks
+                Ok(Self {
+                    // The properties come first, because their errors name the keys.
+                    #reads
+                    #partition_key: ::tavola_client::KeyField::from_key(entity.take_partition_key())?,
+                    #row_key: ::tavola_client::KeyField::from_key(entity.take_row_key())?,
+                })
+            }
+
+            fn encrypted_properties(&self) -> &'static [&'static str] {
+                &[#(#encrypted),*]
+            }
+        }
+        #columns
+    })
+}
+
+/// Writes `PropertySet`.
+pub fn derive_set(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
+    let attributes = TypeAttributes::parse(&input.attrs)?;
+    let plan = Plan::new(input, data, &attributes)?;
+    if let Some(key) = plan.partition_key.or(plan.row_key) {
+        return Err(Error::new_spanned(key, "a set of properties has no keys"));
+    }
+    if let Some(property) = plan.properties.iter().find(|property| property.attributes.encrypt) {
+        let text = "mark the property in the entity type, or name it in a resolver";
+        return Err(Error::new_spanned(property.field, text));
+    }
+    let (writes, reads) = (plan.writes(), plan.reads());
+    let ident = &input.ident;
+    let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+    Ok(quote! {
+        impl #impl_generics ::tavola_client::patterns::heterogeneous::PropertySet for #ident #type_generics #where_clause {
+            #[allow(unused_mut)]
+            fn write_to(&self, mut entity: &mut ::tavola_client::Entity) {
+                #writes
+            }
+
+            #[allow(unused_mut)]
+            fn take_from(mut entity: &mut ::tavola_client::Entity) -> ::tavola_client::Result<Self> {
+                Ok(Self { #reads })
+            }
+        }
+    })
+}
+
+impl<'a> Plan<'a> {
+    fn new(
+        input: &'a DeriveInput,
+        data: &'a DataStruct,
+        attributes: &TypeAttributes,
+    ) -> Result<Self> {
+        let Fields::Named(fields) = &data.fields else {
+            return Err(Error::new_spanned(
+                &input.ident,
+                "an entity is a struct with named fields",
+            ));
+        };
+        let mut plan = Self {
+            partition_key: None,
+            row_key: None,
+            properties: Vec::new(),
+            flattened: Vec::new(),
+            skipped: Vec::new(),
+        };
+        for field in &fields.named {
+            let ident = field.ident.as_ref().expect("the fields are named");
+            let found = FieldAttributes::parse(&field.attrs)?;
+            match found.role {
+                Role::PartitionKey => set_once(&mut plan.partition_key, ident, "partition key")?,
+                Role::RowKey => set_once(&mut plan.row_key, ident, "row key")?,
+                Role::Flattened => plan.flattened.push(ident),
+                Role::Skipped => plan.skipped.push(ident),
+                Role::Property => plan.properties.push(property(field, ident, found, attributes)?),
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Statements that write the properties into `entity`.
+    fn writes(&self) -> TokenStream {
+        let fields = self.properties.iter().map(|property| property.field);
+        let names = self.properties.iter().map(|property| &property.name);
+        let flattened = &self.flattened;
+        quote! {
+            #(entity.set_property(#names, &self.#fields);)*
+            #(::tavola_client::patterns::heterogeneous::PropertySet::write_to(&self.#flattened, &mut entity);)*
+        }
+    }
+
+    /// Fields of a struct expression that take the properties from `entity`.
+    fn reads(&self) -> TokenStream {
+        let properties = self.properties.iter().map(|Property { field, name, attributes, kind }| {
+            if attributes.default {
+                quote! { #field: entity.take::<::core::option::Option<#kind>>(#name)?.unwrap_or_default() }
+            } else {
+                quote! { #field: entity.take(#name)? }
+            }
+        });
+        let (flattened, skipped) = (&self.flattened, &self.skipped);
+        quote! {
+            #(#properties,)*
+            #(#flattened: ::tavola_client::patterns::heterogeneous::PropertySet::take_from(&mut entity)?,)*
+            #(#skipped: ::core::default::Default::default(),)*
+        }
+    }
+
+    fn columns(&self, input: &DeriveInput) -> TokenStream {
+        let (ident, visibility) = (&input.ident, &input.vis);
+        let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+        let constants = self.properties.iter().map(|Property { field, kind, name, .. }| {
+            let constant = format_ident!("{}", field.unraw().to_string().to_uppercase());
+            let text = format!("The property `{name}`, for filters.");
+            quote! {
+                #[doc = #text]
+                #visibility const #constant: ::tavola_client::Column<#kind> = ::tavola_client::Column::new(#name);
+            }
+        });
+        quote! {
+            #[allow(dead_code)]
+            impl #impl_generics #ident #type_generics #where_clause {
+                #(#constants)*
+            }
+        }
+    }
+}
+
+/// The properties that tell type and version.
+fn marks(attributes: &TypeAttributes) -> TokenStream {
+    let kind = attributes.entity_type.as_ref().map(|kind| {
+        quote! { entity.set(::tavola_client::ENTITY_TYPE, #kind); }
+    });
+    let version = attributes.version.as_ref().map(|version| {
+        quote! { entity.set(::tavola_client::ENTITY_VERSION, #version as i32); }
+    });
+    quote! { #kind #version }
+}
+
+/// What an entity must be before it is read as this type.
+fn checks(attributes: &TypeAttributes) -> TokenStream {
+    let kind = attributes.entity_type.as_ref().map(|kind| {
+        quote! { ::tavola_client::macros::check_entity_type(&mut entity, #kind)?; }
+    });
+    let version = attributes.version.as_ref().map(|version| match &attributes.upgrade {
+        Some(upgrade) => quote! {
+            let found = ::tavola_client::macros::take_version(&mut entity, #version as i32)?;
+            if found < #version as i32 {
+                entity = #upgrade(entity, found)?;
+            }
+        },
+        None => quote! { ::tavola_client::macros::take_version(&mut entity, #version as i32)?; },
+    });
+    quote! { #version #kind }
+}
+
+fn set_once<'a>(slot: &mut Option<&'a Ident>, ident: &'a Ident, what: &str) -> Result<()> {
+    match slot.replace(ident) {
+        None => Ok(()),
+        Some(_) => Err(Error::new_spanned(ident, format!("an entity has one {what}"))),
+    }
+}
+
+fn property<'a>(
+    field: &'a Field,
+    ident: &'a Ident,
+    found: FieldAttributes,
+    attributes: &TypeAttributes,
+) -> Result<Property<'a>> {
+    let plain = ident.unraw().to_string();
+    let name = match (&found.rename, attributes.rename_all) {
+        (Some(name), _) => name.value(),
+        (None, Some(case)) => case.apply(&plain),
+        (None, None) => plain,
+    };
+    if matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp") {
+        let text = format!(
+            "{name} is the service's own: mark the key fields, and read the rest beside the value"
+        );
+        return Err(Error::new_spanned(ident, text));
+    }
+    Ok(Property { field: ident, kind: &field.ty, name, attributes: found })
+}

@@ -1,0 +1,54 @@
+//! Bulk insert of many entities, with progress.
+//!
+//! `TAVOLA_CONNECTION=... cargo bench -p tavola-client --bench bulk_insert`; `TAVOLA_BULK_ENTITIES` sets another number than
+//! a million.
+#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tavola_client::bulk::BulkOptions;
+use tavola_client::{Entity, Operation, Result, TableServiceClient, UpdateMode};
+
+const PARTITIONS: usize = 200;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let Ok(connection) = std::env::var("TAVOLA_CONNECTION") else {
+        println!("TAVOLA_CONNECTION is not set: nothing to measure");
+        return Ok(());
+    };
+    let count = std::env::var("TAVOLA_BULK_ENTITIES").ok().and_then(|text| text.parse().ok());
+    let count: usize = count.unwrap_or(1_000_000);
+    let service = TableServiceClient::from_connection_string(&connection, None)?;
+    let table = service.table_client("bulkinsert")?;
+    table.create_if_not_exists(None).await?;
+    let operations = (0..count).map(|index| {
+        let entity = Entity::new(format!("{:03}", index % PARTITIONS), format!("{index:08}"))
+            .with("Name", "some employee of some department")
+            .with("Age", 34)
+            .with("Salary", 85_000_i64)
+            .with("Active", true);
+        Operation::upsert(&entity, UpdateMode::Replace).expect("a legal entity")
+    });
+    let start = Instant::now();
+    let options = BulkOptions {
+        concurrency: Some(16),
+        progress: Some(Arc::new(move |progress| {
+            if progress.transactions % 1000 == 0 {
+                let rate = progress.done as f64 / start.elapsed().as_secs_f64();
+                println!("{} done, {rate:.0} each second", progress.done);
+            }
+        })),
+    };
+    let report = table.bulk(operations, Some(options)).await;
+    let seconds = start.elapsed().as_secs_f64();
+    println!(
+        "{} done and {} failed with {} transactions in {seconds:.1} s: {:.0} each second",
+        report.progress.done,
+        report.progress.failed,
+        report.progress.transactions,
+        report.progress.done as f64 / seconds
+    );
+    table.delete(None).await
+}

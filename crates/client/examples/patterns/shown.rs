@@ -1,0 +1,188 @@
+//! One function for each pattern, as small as it can be and still be true.
+
+use std::io::Write;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use tavola_client::patterns::client_join::SmallTable;
+use tavola_client::patterns::compound_key::Compound;
+use tavola_client::patterns::data_series::DataSeries;
+use tavola_client::patterns::denormalization::Denormalization;
+use tavola_client::patterns::heterogeneous::of_type;
+use tavola_client::patterns::high_volume_delete::{Period, TablePerPeriod};
+use tavola_client::patterns::index_entities::IndexEntities;
+use tavola_client::patterns::intra_partition_index::IntraPartitionIndex;
+use tavola_client::patterns::log_tail::LogTail;
+use tavola_client::patterns::spread_writes::Spread;
+use tavola_client::patterns::wide_entity::WideEntities;
+use tavola_client::{
+    DateTime, Entity, Filter, KeyField, ROW_KEY, Result, TableClient, TableServiceClient, now,
+};
+
+/// The names of the patterns, as they are asked for.
+pub const NAMES: [&str; 11] = [
+    "intra_partition_index",
+    "index_entities",
+    "compound_key",
+    "log_tail",
+    "high_volume_delete",
+    "data_series",
+    "wide_entity",
+    "denormalization",
+    "spread_writes",
+    "client_join",
+    "heterogeneous",
+];
+
+/// Shows the patterns that are wanted, each in a table of its own that is deleted afterwards.
+pub async fn run(
+    service: &TableServiceClient,
+    prefix: &str,
+    wanted: &[String],
+    out: &mut impl Write,
+) -> Result<()> {
+    for (index, name) in NAMES.into_iter().enumerate() {
+        if !wanted.is_empty() && !wanted.iter().any(|known| known == name) {
+            continue;
+        }
+        let table = service.table_client(format!("{prefix}{index:02}"))?;
+        table.create_if_not_exists(None).await?;
+        let shown = show(name, service, &table).await?;
+        table.delete(None).await?;
+        writeln!(out, "{name}: {shown}")?;
+    }
+    Ok(())
+}
+
+async fn show(name: &str, service: &TableServiceClient, table: &TableClient) -> Result<String> {
+    match name {
+        "intra_partition_index" => intra_partition_index(table).await,
+        "index_entities" => index_entities(table).await,
+        "compound_key" => compound_key(table).await,
+        "log_tail" => log_tail(table).await,
+        "high_volume_delete" => high_volume_delete(service, table.name()).await,
+        "data_series" => data_series(table).await,
+        "wide_entity" => wide_entity(table).await,
+        "denormalization" => denormalization(table).await,
+        "spread_writes" => spread_writes(table).await,
+        "client_join" => client_join(table).await,
+        _ => heterogeneous(table).await,
+    }
+}
+
+async fn intra_partition_index(table: &TableClient) -> Result<String> {
+    let employees =
+        IntraPartitionIndex::new(table.clone(), "empid_").with_full_copy("email_", "Email");
+    employees.save(&Entity::new("Sales", "000223").with("Email", "jonesj@contoso.com")).await?;
+    let found = employees.find("Sales", "email_", "jonesj@contoso.com").await?;
+    Ok(format!("found employee {} by mail", found.map_or_else(String::new, |e| e.row_key().into())))
+}
+
+async fn index_entities(table: &TableClient) -> Result<String> {
+    let by_name = IndexEntities::new(table.clone(), "lastname_");
+    for id in ["000152", "000153"] {
+        by_name.insert(&Entity::new("Sales", id), "Jones").await?;
+    }
+    Ok(format!("Jones is {}", by_name.keys("Sales", "Jones").await?.join(" and ")))
+}
+
+async fn compound_key(table: &TableClient) -> Result<String> {
+    for (employee, year) in [("00123", 2025_u32), ("00123", 2026), ("001234", 2026)] {
+        let key = Compound((employee.to_owned(), year)).to_key()?;
+        table.insert_entity(&Entity::new("Reviews", key), None).await?;
+    }
+    let prefix = Compound(("00123".to_owned(),)).prefix()?;
+    let wanted = Filter::partition("Reviews") & ROW_KEY.starts_with(&prefix);
+    let reviews: Vec<_> = table.query_entities::<Entity>(wanted).try_collect().await?;
+    Ok(format!("{} reviews of employee 00123", reviews.len()))
+}
+
+async fn log_tail(table: &TableClient) -> Result<String> {
+    let log = LogTail::new(table.clone());
+    for number in 0..5 {
+        log.append(now(), Entity::new("jens", "").with("N", number)).await?;
+    }
+    let latest = log.latest::<Entity>("jens", 2).await?;
+    let numbers = latest.iter().map(|e| e.get::<i32>("N")).collect::<Result<Vec<_>>>()?;
+    Ok(format!("the latest two of five are {numbers:?}"))
+}
+
+async fn high_volume_delete(service: &TableServiceClient, name: &str) -> Result<String> {
+    let day = |text| DateTime::parse_iso(text).expect("a day");
+    let logins = TablePerPeriod::new(service.clone(), format!("{name}x"), Period::Month)?;
+    for month in ["2026-09-15", "2026-10-15", "2026-11-15"] {
+        logins.insert(day(month), &Entity::new("jens", month)).await?;
+    }
+    let dropped = logins.drop_before(day("2026-11-01")).await?.len();
+    let rest = logins.query::<Entity>(day("2026-01-01"), day("2026-12-31"), None).await?;
+    let rest: Vec<_> = rest.try_collect().await?;
+    logins.drop_before(day("2027-01-01")).await?;
+    Ok(format!("{dropped} months dropped, {} login left", rest.len()))
+}
+
+async fn data_series(table: &TableClient) -> Result<String> {
+    let messages = DataSeries::<i32>::new(table.clone(), 24)?;
+    messages.record("jens", "2026-11-15", [(9, 12), (10, 31)]).await?;
+    let day = messages.read("jens", "2026-11-15").await?;
+    Ok(format!("{} messages in a day of 24 slots", day.iter().flatten().sum::<i32>()))
+}
+
+async fn wide_entity(table: &TableClient) -> Result<String> {
+    let mut survey = Entity::new("surveys", "2026");
+    for question in 0..600 {
+        survey.set(format!("Answer{question}"), question % 5);
+    }
+    let surveys = WideEntities::new(table.clone());
+    surveys.upsert(&survey).await?;
+    let read = surveys.get("surveys", "2026").await?;
+    Ok(format!("{} properties read as one", read.map_or(0, |survey| survey.properties().len())))
+}
+
+async fn denormalization(table: &TableClient) -> Result<String> {
+    table
+        .insert_entity(&Entity::new("Sales", "00010").with("Email", "old@contoso.com"), None)
+        .await?;
+    table.insert_entity(&Entity::new("Sales", "Department"), None).await?;
+    let mut manager = table.get_entity::<Entity>("Sales", "00010", None).await?;
+    manager.set("Email", "new@contoso.com");
+    let copies = Denormalization::new().copy("Email", "ManagerEmail");
+    copies.update(table, &manager, ["Department"]).await?;
+    let department = table.get_entity::<Entity>("Sales", "Department", None).await?;
+    Ok(format!("the department knows {}", department.get::<String>("ManagerEmail")?))
+}
+
+async fn spread_writes(table: &TableClient) -> Result<String> {
+    let events = Spread::new(table.clone(), 8)?;
+    for number in 0..20 {
+        events.upsert(Entity::new("clicks", format!("{number:04}"))).await?;
+    }
+    let found: Vec<_> = events.range::<Entity>("clicks", "0005", "0010").try_collect().await?;
+    let rows: Vec<_> = found.iter().map(|stored| stored.row_key()).collect();
+    Ok(format!("in order from 8 partitions: {}", rows.join(" ")))
+}
+
+async fn client_join(table: &TableClient) -> Result<String> {
+    table.insert_entity(&Entity::new("departments", "Sales").with("Floor", 3), None).await?;
+    table.insert_entity(&Entity::new("Sales", "00010"), None).await?;
+    let small = Some(Filter::partition("departments"));
+    let departments = SmallTable::<Entity>::new(table.clone(), small, Duration::from_secs(60));
+    let employees = table.query_entities::<Entity>(Filter::partition("Sales"));
+    let key = |employee: &Entity| ("departments".to_owned(), employee.partition_key().to_owned());
+    let joined: Vec<_> = departments.join(employees, key).await?.try_collect().await?;
+    let floor = joined[0].1.as_ref().map(|department| department.get::<i32>("Floor"));
+    Ok(format!(
+        "employee {} works on floor {}",
+        joined[0].0.row_key(),
+        floor.transpose()?.unwrap_or(0)
+    ))
+}
+
+async fn heterogeneous(table: &TableClient) -> Result<String> {
+    for (row, kind) in [("1", "Employee"), ("2", "Employee"), ("Department", "Department")] {
+        let entity = Entity::new("Sales", row).with("EntityType", kind);
+        table.insert_entity(&entity, None).await?;
+    }
+    let wanted = Filter::partition("Sales") & of_type("Employee");
+    let employees: Vec<_> = table.query_entities::<Entity>(wanted).try_collect().await?;
+    Ok(format!("{} of 3 entities are employees", employees.len()))
+}

@@ -1,0 +1,51 @@
+//! What the service says beside an entity.
+
+use std::ops::{Deref, DerefMut};
+
+use azure_core::http::Etag;
+
+use crate::value::DateTime;
+
+/// A value as it was read, with its version and the moment of its last change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored<T> {
+    /// The entity.
+    pub value: T,
+    /// Its version, for conditional changes.
+    pub etag: Etag,
+    /// When it was changed last.
+    pub timestamp: Option<DateTime>,
+}
+
+impl<T> Stored<T> {
+    /// The entity alone.
+    pub fn into_value(self) -> T {
+        self.value
+    }
+
+    /// Turns the value into another, and keeps what the service said.
+    pub fn map<U>(self, turn: impl FnOnce(T) -> U) -> Stored<U> {
+        Stored { value: turn(self.value), etag: self.etag, timestamp: self.timestamp }
+    }
+
+    pub(crate) fn try_map<U, E>(
+        self,
+        turn: impl FnOnce(T) -> Result<U, E>,
+    ) -> Result<Stored<U>, E> {
+        Ok(Stored { value: turn(self.value)?, etag: self.etag, timestamp: self.timestamp })
+    }
+}
+
+impl<T> Deref for Stored<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for Stored<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}

@@ -1,0 +1,57 @@
+//! What the derive macro calls. Nobody else should.
+
+use crate::entity::{ENTITY_TYPE, ENTITY_VERSION, Entity};
+use crate::error::{Result, conversion};
+use crate::value::EdmValue;
+
+pub fn entity_type(entity: &Entity) -> Option<&str> {
+    match entity.value(ENTITY_TYPE) {
+        Some(EdmValue::String(name)) => Some(name),
+        _ => None,
+    }
+}
+
+/// An entity without the property is taken: it was written before the table had several types.
+pub fn check_entity_type(entity: &mut Entity, expected: &str) -> Result<()> {
+    match entity.take::<Option<String>>(ENTITY_TYPE)? {
+        Some(found) if found != expected => Err(conversion(format!(
+            "the entity is of another type: expected={expected} found={found} partition_key={} row_key={}",
+            entity.partition_key(),
+            entity.row_key()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The version of an entity, the first if it has none. One from the future is refused: writing it back would lose what
+/// this program does not know.
+pub fn take_version(entity: &mut Entity, newest: i32) -> Result<i32> {
+    let found = entity.take::<Option<i32>>(ENTITY_VERSION)?.unwrap_or(1);
+    match found <= newest {
+        true => Ok(found),
+        false => Err(conversion(format!(
+            "the entity is of a newer version: newest={newest} found={found} partition_key={} row_key={}",
+            entity.partition_key(),
+            entity.row_key()
+        ))),
+    }
+}
+
+pub fn check_row_key_prefix(entity: &Entity, prefix: &str) -> Result<()> {
+    match entity.row_key().starts_with(prefix) {
+        true => Ok(()),
+        false => Err(conversion(format!(
+            "the row key does not tell the type: prefix={prefix} row_key={}",
+            entity.row_key()
+        ))),
+    }
+}
+
+pub fn no_variant(entity: &Entity) -> azure_core::Error {
+    conversion(format!(
+        "the entity is of no known type: type={:?} partition_key={} row_key={}",
+        entity_type(entity),
+        entity.partition_key(),
+        entity.row_key()
+    ))
+}
