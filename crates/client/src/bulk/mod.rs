@@ -114,7 +114,7 @@ impl TableClient {
     ) -> BulkReport {
         let options = options.unwrap_or_default();
         let concurrency = options.concurrency.unwrap_or(CONCURRENCY).max(1);
-        let mut packer = Packer::new(operations.into_iter(), concurrency);
+        let mut packer = Packer::new(operations.into_iter());
         let mut report = BulkReport::default();
         let mut under_way = FuturesUnordered::new();
         loop {

@@ -4,9 +4,11 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::transaction::{Operation, TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX};
 
-/// Operations that wait for company, for each transaction that may be under way. Many small partitions need a large
-/// window to fill their transactions; the memory is theirs.
-const WINDOW_PER_TRANSACTION: usize = 4 * TRANSACTION_OPERATIONS_MAX;
+/// Operations that wait for company. Many small partitions need a large window to fill their transactions: this one fills
+/// those of 400 partitions that take turns.
+const WINDOW_OPERATIONS: usize = 400 * TRANSACTION_OPERATIONS_MAX;
+/// Bytes of what waits, whatever the number: entities may have a mebibyte each.
+const WINDOW_BYTES: usize = 16 * TRANSACTION_BYTES_MAX;
 /// Room for the boundaries of a body.
 const MARGIN_BYTES: usize = 4096;
 
@@ -34,19 +36,19 @@ pub(super) struct Packer<I> {
     held: Option<(usize, Operation)>,
     open: HashMap<String, Open>,
     waiting: usize,
-    window: usize,
+    waiting_bytes: usize,
     ready: VecDeque<Packed>,
     under_way: HashSet<(String, String)>,
 }
 
 impl<I: Iterator<Item = Operation>> Packer<I> {
-    pub fn new(source: I, concurrency: usize) -> Self {
+    pub fn new(source: I) -> Self {
         Self {
             source: source.enumerate(),
             held: None,
             open: HashMap::new(),
             waiting: 0,
-            window: concurrency * WINDOW_PER_TRANSACTION,
+            waiting_bytes: 0,
             ready: VecDeque::new(),
             under_way: HashSet::new(),
         }
@@ -106,10 +108,11 @@ impl<I: Iterator<Item = Operation>> Packer<I> {
         open.bytes += bytes;
         open.operations.push((index, operation));
         self.waiting += 1;
+        self.waiting_bytes += bytes;
         if open.operations.len() == TRANSACTION_OPERATIONS_MAX {
             self.close(&partition);
         }
-        if self.waiting >= self.window {
+        if self.waiting >= WINDOW_OPERATIONS || self.waiting_bytes >= WINDOW_BYTES {
             self.close_all();
         }
         true
@@ -118,12 +121,13 @@ impl<I: Iterator<Item = Operation>> Packer<I> {
     fn close(&mut self, partition: &str) {
         if let Some(open) = self.open.remove(partition) {
             self.waiting -= open.operations.len();
+            self.waiting_bytes -= open.bytes;
             self.ready.push_back(Packed { operations: open.operations });
         }
     }
 
     fn close_all(&mut self) {
-        self.waiting = 0;
+        (self.waiting, self.waiting_bytes) = (0, 0);
         let open = self.open.drain();
         self.ready.extend(open.map(|(_, open)| Packed { operations: open.operations }));
     }
@@ -145,7 +149,7 @@ mod tests {
     }
 
     fn sizes(operations: Vec<Operation>) -> Vec<usize> {
-        let mut packer = Packer::new(operations.into_iter(), 4);
+        let mut packer = Packer::new(operations.into_iter());
         let mut sizes = Vec::new();
         while let Some(packed) = packer.next() {
             let first = packed.operations[0].1.partition_key();
@@ -175,7 +179,7 @@ mod tests {
     #[test]
     fn the_same_entity_waits_until_it_is_free() {
         let operations = vec![upsert("p", "r", "1"), upsert("p", "r", "2"), upsert("q", "r", "3")];
-        let mut packer = Packer::new(operations.into_iter(), 4);
+        let mut packer = Packer::new(operations.into_iter());
         let first = packer.next().unwrap();
         assert_eq!(first.operations[0].0, 0);
         assert!(packer.next().is_none(), "the second waits for the first");
@@ -190,9 +194,28 @@ mod tests {
 
     #[test]
     fn many_partitions_do_not_pile_up() {
-        let spread = (0..5000).map(|index| upsert(&index.to_string(), "r", ""));
-        let mut packer = Packer::new(spread, 2);
-        packer.next().unwrap();
-        assert!(packer.ready.len() + packer.waiting <= packer.window);
+        let taken = std::cell::Cell::new(0);
+        let spread = (0..2 * WINDOW_OPERATIONS).map(|index| {
+            taken.set(taken.get() + 1);
+            upsert(&index.to_string(), "r", "")
+        });
+        Packer::new(spread).next().unwrap();
+        assert!(taken.get() <= WINDOW_OPERATIONS, "{}", taken.get());
+
+        taken.set(0);
+        let text = "x".repeat(32 * 1024);
+        let large = (0..WINDOW_OPERATIONS).map(|index| {
+            taken.set(taken.get() + 1);
+            upsert(&index.to_string(), "r", &text)
+        });
+        Packer::new(large).next().unwrap();
+        assert!(taken.get() * text.len() <= WINDOW_BYTES, "{}", taken.get());
+    }
+
+    #[test]
+    fn partitions_that_take_turns_fill_their_transactions() {
+        let turns =
+            (0..20_000).map(|index| upsert(&(index % 200).to_string(), &index.to_string(), ""));
+        assert_eq!(sizes(turns.collect()), [100; 200]);
     }
 }
