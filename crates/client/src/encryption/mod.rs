@@ -113,7 +113,8 @@ impl EncryptionPolicy {
             .filter(|name| marked.contains(name) || self.is_chosen(&entity, name))
             .map(str::to_owned)
             .collect();
-        if names.is_empty() {
+        // Where encryption is required, an entity with nothing to encrypt says so, or it could not be read again.
+        if names.is_empty() && !self.is_required {
             return Ok(entity);
         }
         let key = ContentKey::generate()?;
@@ -303,6 +304,15 @@ mod tests {
         let rotated =
             EncryptionPolicy::new(Arc::new(KeyRing::new("k2", [2; 32]).with_key("k1", [1; 32])));
         assert_eq!(rotated.decrypt(sealed).await.unwrap(), entity());
+    }
+
+    /// Such as one whose only marked property is an option without a value.
+    #[tokio::test]
+    async fn required_encryption_reads_back_an_entity_with_nothing_to_encrypt() {
+        let keys = Arc::new(KeyRing::new("k1", [1; 32]));
+        let strict = EncryptionPolicy::new(keys).require_encryption();
+        let sealed = strict.encrypt(entity(), &["Absent"]).await.unwrap();
+        assert_eq!(strict.decrypt(sealed).await.unwrap(), entity());
     }
 
     #[tokio::test]
