@@ -50,8 +50,10 @@ impl Drop for CleanMark {
         if !self.is_clean.load(Ordering::Relaxed) {
             return;
         }
-        let written =
-            describe(&self.store).and_then(|text| folder::write_durably(&self.path, MARK, &text));
+        // ORDER: a journal that was deleted must not come back after the mark without it is there.
+        let written = folder::sync_folder(&self.store)
+            .and_then(|()| describe(&self.store))
+            .and_then(|text| folder::write_durably(&self.path, MARK, &text));
         if let Err(error) = written {
             // Nothing is lost: the next start does without.
             tracing::warn!(%error, "cannot mark the data folder as cleanly stopped");

@@ -59,7 +59,9 @@ pub(super) fn drop_range(shared: &Shared, range: &KeyRange) -> Result<()> {
         flush(shared)?;
     }
     let worthwhile = shared.store.tombstone_share() >= COMPACT_TOMBSTONE_SHARE;
-    if worthwhile && shared.store.table_bytes() <= COMPACT_BYTES_MAX {
+    let table_bytes = shared.store.table_bytes();
+    // The old tables go when the new ones are there, so there has to be room for both.
+    if worthwhile && table_bytes <= COMPACT_BYTES_MAX && shared.space.has_room_for(table_bytes) {
         shared.store.compact()?;
         // fjall learns which files of separated values are dead when it drops rows, and deletes them at the next
         // compaction.

@@ -66,7 +66,8 @@ struct Shared {
     queue: Option<SyncSender<Message>>,
     /// `None` only while dropping: the look at the disk ends with it.
     running: Option<SyncSender<()>>,
-    space: Option<JoinHandle<()>>,
+    space_watch: Option<JoinHandle<()>>,
+    space: Arc<Space>,
     /// Set when no more requests are taken; a running drop stops at its next chunk.
     closing: Arc<AtomicBool>,
     /// The committer, then the upkeep, which ends after it.
@@ -109,13 +110,15 @@ impl EmbeddedEngine {
         // If this fails, the committer ends as well, because the queue is dropped.
         let upkeep = spawn("tavola-upkeep", move || upkeep.run()).map_err(failed)?;
         let (running, ended) = sync_channel(0);
-        let space = spawn("tavola-space", move || space.watch(&ended)).map_err(failed)?;
+        let watched = Arc::clone(&space);
+        let space_watch = spawn("tavola-space", move || watched.watch(&ended)).map_err(failed)?;
         let shared = Shared {
             queue: Some(queue),
             running: Some(running),
             closing,
             threads: Mutex::new(vec![committer, upkeep]),
-            space: Some(space),
+            space_watch: Some(space_watch),
+            space,
             failure,
             scans: Scans::new(options.scans_running_max, options.scans_waiting_max),
             drops: tokio::sync::Mutex::default(),
@@ -220,8 +223,8 @@ impl Drop for Shared {
         self.closing.store(true, Ordering::Relaxed);
         self.queue = None;
         self.running = None;
-        if let Some(space) = self.space.take() {
-            let _ = space.join();
+        if let Some(watch) = self.space_watch.take() {
+            let _ = watch.join();
         }
         self.join_threads();
     }

@@ -48,6 +48,12 @@ impl Space {
         self.is_low.load(Ordering::Relaxed)
     }
 
+    /// Whether so many bytes can be written without touching the reserve. Who reserves nothing does not ask.
+    pub(super) fn has_room_for(&self, bytes: u64) -> bool {
+        let needed = bytes.saturating_add(self.reserve_bytes);
+        self.reserve_bytes == 0 || self.room().is_none_or(|room| room.free >= needed)
+    }
+
     /// Looks every second until `ended` is.
     pub(super) fn watch(&self, ended: &Receiver<()>) {
         while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
@@ -130,6 +136,15 @@ mod tests {
         let space = Space::new(std::env::temp_dir(), 0, Arc::default());
         space.learn(Room { free: 0, total: 1000 });
         assert!(!space.is_low());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_does_not_fit_is_known_before() {
+        let space = Space::new(std::env::temp_dir(), 1, Arc::default());
+        assert!(space.has_room_for(1));
+        assert!(!space.has_room_for(u64::MAX));
+        assert!(Space::new(std::env::temp_dir(), 0, Arc::default()).has_room_for(u64::MAX));
     }
 
     #[test]

@@ -56,11 +56,17 @@ impl Upkeep {
 
     fn once(&self, pace: Pace) -> Result<()> {
         self.store.check_alive()?;
-        let step = || match pace {
-            Pace::Busy => self.store.compact_step(Pace::Busy),
-            Pace::Quiet => self.store.settle_step(),
-        };
-        while self.may_compact() && step()? {}
+        match pace {
+            Pace::Busy => while self.may_compact() && self.store.compact_step(Pace::Busy)? {},
+            Pace::Quiet => {
+                while self.may_compact() && self.store.settle_step()? {
+                    // Writing goes on, so the pause is over.
+                    if self.nudges.try_recv().is_ok() {
+                        break;
+                    }
+                }
+            }
+        }
         Ok(())
     }
 
