@@ -12,10 +12,9 @@ pub fn engine_error(error: EngineError) -> StorageError {
     let code = match &error {
         // Too many at a time is nobody's mistake, and must not fill the log.
         EngineError::Busy => return ErrorCode::ServerBusy.into(),
-        // Clients try again after a while, and find room if someone has made it.
-        EngineError::Full => {
-            return StorageError::with_detail(ErrorCode::ServerBusy, DISK_FULL).caused_by(error);
-        }
+        // Clients try again after a while, and find room if someone has made it. The engine has logged it once: a line
+        // per request would fill what is left of the disk.
+        EngineError::Full => return StorageError::with_detail(ErrorCode::ServerBusy, DISK_FULL),
         EngineError::Closed | EngineError::Unavailable(_) => ErrorCode::ServerBusy,
         EngineError::OutcomeUnknown(_) | EngineError::Panicked(_) | EngineError::Corrupt(_) => {
             ErrorCode::InternalError

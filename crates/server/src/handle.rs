@@ -118,8 +118,11 @@ impl Arrival<'_> {
         let (id, started, now) = (self.id, self.started, services.clock.stamp());
         let held = held.map(Arc::new);
         let context = RequestContext { id, services, head, account, identity, now, started, held };
+        let reads_only = operation.reads_only();
         let (parts, reply) = run(&context, operation, bytes).await?.into_parts();
-        Ok(Reply::from_parts(parts, memory.hold(reply)?))
+        // What has been done has to be answered, or clients would do it again.
+        let reply = if reads_only { memory.hold(reply)? } else { memory.hold_regardless(reply) };
+        Ok(Reply::from_parts(parts, reply))
     }
 
     /// The reply to an operation that failed.

@@ -81,6 +81,16 @@ impl MessageMemory {
             None => bytes,
         })
     }
+
+    /// Like [`MessageMemory::hold`], but never refused: others wait until the budget is not overdrawn any more.
+    pub fn hold_regardless(self: &Arc<Self>, bytes: Bytes) -> Bytes {
+        if bytes.len() <= UNCOUNTED_BYTES {
+            return bytes;
+        }
+        self.used.fetch_add(bytes.len(), Ordering::Relaxed);
+        let held = Held { memory: self.clone(), bytes: bytes.len() };
+        carrying(bytes, held)
+    }
 }
 
 impl Drop for Held {
@@ -122,6 +132,21 @@ mod tests {
         }
         assert_eq!(memory.used(), 3 * MIB);
         drop(held);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn what_is_done_is_answered_although_there_is_no_room() {
+        let memory = budget(8 * MIB);
+        let mut large = None;
+        memory.take(&mut large, 6 * MIB).unwrap();
+        let reply = memory.hold_regardless(vec![0; 3 * MIB].into());
+        assert_eq!(memory.used(), 9 * MIB);
+        let mut other = None;
+        assert_eq!(memory.take(&mut other, SMALL_BYTES).unwrap_err().code(), ErrorCode::ServerBusy);
+        drop((reply, large));
+        assert_eq!(memory.used(), 0);
+        assert_eq!(memory.hold_regardless(Bytes::from_static(b"small")), "small");
         assert_eq!(memory.used(), 0);
     }
 
