@@ -204,22 +204,27 @@ impl Moment {
     }
 }
 
-/// Where the last batch ends that holds something acknowledged. A batch is synced as a whole, so it is the first one
-/// that reaches the last acknowledged number.
+/// Where the last batch ends that must be on the disk: because something in it was acknowledged, or because a later one
+/// was begun, which the committer does only when the one before it is synced. A batch is synced as a whole, so
+/// the first one that reaches the last acknowledged number holds it.
 fn synced(journal: &[u8], acknowledged: &Acknowledged) -> usize {
+    let written = journal::content(journal).len();
     let mut end_of_numbers = None;
-    let mut end_of_steps = 0;
+    let mut synced = 0;
     for (end, entries) in journal::batches(journal) {
         for (key, value) in entries {
             if key == COUNTER && decode(value) >= acknowledged.number {
                 end_of_numbers.get_or_insert(end);
             }
             if step_of(key).is_some_and(|step| step <= acknowledged.steps) {
-                end_of_steps = end;
+                synced = end;
             }
         }
+        if end < written {
+            synced = end;
+        }
     }
-    end_of_steps.max(end_of_numbers.unwrap_or(0))
+    synced.max(end_of_numbers.unwrap_or(0))
 }
 
 fn is_table(path: &Path) -> bool {
