@@ -3,7 +3,7 @@
 //! The cache may be behind for the length of a race, never for longer. That is safe because ids are never
 //! reused: a write that raced a drop lands in a dead range, which the sweeper clears.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -49,7 +49,7 @@ pub struct Catalogue {
 /// Tables by account and lower-case name.
 #[derive(Debug, Default)]
 struct Cache {
-    tables: HashMap<AccountId, HashMap<Box<str>, Arc<Table>>>,
+    tables: BTreeMap<AccountId, HashMap<Box<str>, Arc<Table>>>,
     /// Counts the changes, so that what was read before one is not kept after it.
     changes: u64,
 }

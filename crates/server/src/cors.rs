@@ -1,5 +1,6 @@
 //! Cross-origin requests: the preflight, and the headers on real ones.
 
+use http::header::{ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 use http::{HeaderName, HeaderValue};
 use tavola_wire::cors;
 
@@ -24,9 +25,9 @@ pub fn preflight(account: &Account, head: &RequestHead<'_>) -> Result<Reply> {
     let properties = account.properties();
     let answer = cors::preflight(
         &properties.cors,
-        head.header("origin"),
-        head.header("access-control-request-method"),
-        head.header("access-control-request-headers"),
+        head.header(&ORIGIN),
+        head.header(&ACCESS_CONTROL_REQUEST_METHOD),
+        head.header(&ACCESS_CONTROL_REQUEST_HEADERS),
     )?;
     let mut reply = empty(http::StatusCode::OK);
     let headers = reply.headers_mut();
@@ -51,7 +52,7 @@ pub fn add_headers(account: &Account, head: &RequestHead<'_>, reply: &mut Reply)
     if cors::vary_origin(&properties.cors, head.method) {
         reply.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Origin"));
     }
-    let Some(origin) = head.header("origin") else { return };
+    let Some(origin) = head.header(&ORIGIN) else { return };
     let Some(answer) = cors::actual(&properties.cors, origin, head.method) else { return };
     let exposed = answer.expose_headers(reply.headers().keys().map(HeaderName::as_str));
     let headers = reply.headers_mut();

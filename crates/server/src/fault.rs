@@ -7,11 +7,11 @@ use crate::head::RequestHead;
 
 /// Set by the tests.
 const VARIABLE: &str = "TAVOLA_TEST_FAULTS";
-const HEADER: &str = "x-tavola-test-fault";
+const HEADER: http::HeaderName = http::HeaderName::from_static("x-tavola-test-fault");
 
 pub fn panic_if_asked(head: &RequestHead<'_>) {
     static IS_ALLOWED: LazyLock<bool> = LazyLock::new(|| std::env::var_os(VARIABLE).is_some());
-    if *IS_ALLOWED && head.header(HEADER) == Some("panic") {
+    if *IS_ALLOWED && head.header(&HEADER) == Some("panic") {
         panic!("a fault that a test asked for");
     }
 }

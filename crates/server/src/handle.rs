@@ -7,10 +7,11 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::Request;
-use http::header::EXPECT;
+use http::header::{ACCEPT, EXPECT};
 use http::request::Parts;
 use hyper::body::{Body, Incoming};
 use tavola_engine::panic_message;
+use tavola_wire::negotiate::ServiceVersion;
 use tavola_wire::uri::ResourcePath;
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
@@ -33,7 +34,7 @@ pub async fn answer(services: Arc<Services>, peer: Peer, request: Request<Incomi
     let arrival = Arrival { services: &services, id, started: Instant::now(), peer, parts: &parts };
     let mut name = OperationName::Unrecognized;
     let dispatched = arrival.dispatch(&mut body, &mut name);
-    let mut reply = match AssertUnwindSafe(dispatched).catch_unwind().await {
+    let reply = match AssertUnwindSafe(dispatched).catch_unwind().await {
         Ok(reply) => reply,
         Err(panic) => arrival.panicked(name, panic_message(&*panic)),
     };
@@ -41,7 +42,6 @@ pub async fn answer(services: Arc<Services>, peer: Peer, request: Request<Incomi
     if !body.is_end_stream() && !parts.headers.contains_key(EXPECT) {
         Box::pin(body::discard(&mut body, &services.settings.limits)).await;
     }
-    respond::set_common(&mut reply, &id, &parts.headers);
     arrival.finish(name, reply)
 }
 
@@ -60,11 +60,14 @@ impl Arrival<'_> {
         let rules = self.services.settings.address_rules;
         let head = match RequestHead::parse(self.parts, self.peer, rules) {
             Ok(head) => head,
-            Err(error) => return self.failure(&error, self.early_format()),
+            Err(error) => return self.early(&error),
         };
         let account = match self.services.accounts.find(head.address.account) {
             Ok(account) => account,
-            Err(error) => return self.failure(&error, head.error_format()),
+            Err(error) => {
+                let reply = self.failure(&error, head.error_format());
+                return self.with_common(reply, None);
+            }
         };
         let outcome = match head.verb() {
             Ok(Verb::Options) => {
@@ -74,14 +77,11 @@ impl Arrival<'_> {
             Ok(verb) => self.serve(&head, account, verb, body, name).await,
             Err(error) => Err(error),
         };
-        let mut reply = match outcome {
+        let reply = match outcome {
             Ok(reply) => reply,
             Err(error) => self.refusal(&error, &head, *name),
         };
-        if let Some(version) = &head.version {
-            reply.headers_mut().insert(respond::VERSION, respond::text(version.as_str()));
-        }
-        respond::set_common(&mut reply, &self.id, &self.parts.headers);
+        let mut reply = self.with_common(reply, head.version);
         // ORDER: last, because a rule may expose the headers that every reply has.
         if *name != OperationName::Preflight {
             cors::add_headers(account, &head, &mut reply);
@@ -142,7 +142,18 @@ impl Arrival<'_> {
         self.services.metrics.panics.inc();
         let (request_id, operation) = (&self.id, name.as_str());
         tracing::error!(%request_id, operation, message, "a request panicked");
-        self.failure(&ErrorCode::InternalError.into(), self.early_format())
+        self.early(&ErrorCode::InternalError.into())
+    }
+
+    /// The reply to a request that was not read as far as its wishes.
+    fn early(&self, error: &StorageError) -> Reply {
+        self.with_common(self.failure(error, self.early_format()), None)
+    }
+
+    /// With the headers that every reply has.
+    fn with_common(&self, mut reply: Reply, version: Option<ServiceVersion>) -> Reply {
+        respond::set_common(&mut reply, &self.id, version, &self.parts.headers);
+        reply
     }
 
     fn failure(&self, error: &StorageError, format: ErrorFormat) -> Reply {
@@ -160,7 +171,7 @@ impl Arrival<'_> {
 
     /// The format of an error when the query could not even be read.
     fn early_format(&self) -> ErrorFormat {
-        let accept = self.parts.headers.get("accept").and_then(|value| value.to_str().ok());
+        let accept = self.parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
         error_format(None, accept)
     }
 

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use http::HeaderName;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::request::Parts;
 use tavola_wire::ErrorCode;
 use tavola_wire::if_match::malformed;
@@ -10,7 +12,11 @@ use tavola_wire::uri::{Address, AddressRules, QueryString};
 use tavola_wire::verb::Verb;
 
 use crate::error::Result;
-use crate::respond::ErrorFormat;
+use crate::respond::{self, ErrorFormat};
+
+const METHOD: HeaderName = HeaderName::from_static("x-http-method");
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+const EXPLAIN: HeaderName = HeaderName::from_static("x-tavola-explain");
 
 /// Where a connection comes from.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +43,7 @@ impl<'a> RequestHead<'a> {
     pub fn parse(parts: &'a Parts, peer: Peer, rules: AddressRules) -> Result<Self> {
         let host = match parts.uri.authority() {
             Some(authority) => authority.as_str(),
-            None => text(parts, "host").unwrap_or_default(),
+            None => text(parts, &HOST).unwrap_or_default(),
         };
         let raw_path = parts.uri.path();
         let address = Address::parse(host, raw_path, rules)?;
@@ -50,7 +56,7 @@ impl<'a> RequestHead<'a> {
 
     /// `x-ms-version`, else what the URL says. Any well-formed version is served.
     fn parse_version(&self) -> Result<Option<ServiceVersion>> {
-        if let Some(header) = self.header("x-ms-version") {
+        if let Some(header) = self.header(&respond::VERSION) {
             return ServiceVersion::parse(header).map(Some);
         }
         let in_url = self.query.api_version().or_else(|| self.query.value("sv"));
@@ -58,7 +64,7 @@ impl<'a> RequestHead<'a> {
     }
 
     /// The value of a header; what is not text counts as absent.
-    pub fn header(&self, name: &str) -> Option<&'a str> {
+    pub fn header(&self, name: &HeaderName) -> Option<&'a str> {
         text(self.parts, name)
     }
 
@@ -67,7 +73,7 @@ impl<'a> RequestHead<'a> {
     /// # Errors
     /// 400 `InvalidInput` when it comes twice or is not text: a condition that cannot be read is no permission
     /// to write without one.
-    pub fn condition(&self, name: &str) -> Result<Option<&'a str>> {
+    pub fn condition(&self, name: &HeaderName) -> Result<Option<&'a str>> {
         let mut values = self.parts.headers.get_all(name).iter();
         let Some(first) = values.next() else { return Ok(None) };
         match (first.to_str(), values.next()) {
@@ -77,17 +83,17 @@ impl<'a> RequestHead<'a> {
     }
 
     pub fn verb(&self) -> Result<Verb> {
-        let tunnelled = self.parts.headers.get_all("x-http-method");
+        let tunnelled = self.parts.headers.get_all(METHOD);
         Verb::resolve(self.method, tunnelled.iter().map(|value| value.to_str().unwrap_or_default()))
     }
 
     /// The metadata level of the reply's body.
     pub fn level(&self) -> Result<MetadataLevel> {
-        MetadataLevel::negotiate(self.query.format(), self.header("accept"))
+        MetadataLevel::negotiate(self.query.format(), self.header(&ACCEPT))
     }
 
     pub fn preference(&self) -> Option<Preference> {
-        self.header("prefer").and_then(Preference::parse)
+        self.header(&PREFER).and_then(Preference::parse)
     }
 
     /// Refuses a body of another kind than the operation takes.
@@ -95,7 +101,7 @@ impl<'a> RequestHead<'a> {
     /// # Errors
     /// 415 `MediaTypeNotSupported`.
     pub fn expect_json(&self) -> Result<()> {
-        match self.header("content-type") {
+        match self.header(&CONTENT_TYPE) {
             Some(content_type) if is_media_type(content_type, "multipart/mixed") => {
                 Err(ErrorCode::MediaTypeNotSupported.into())
             }
@@ -111,13 +117,21 @@ impl<'a> RequestHead<'a> {
         self.address.base(self.scheme())
     }
 
+    /// The same for the metadata of a body, empty where it has none.
+    pub fn metadata_base(&self, level: MetadataLevel) -> String {
+        match level {
+            MetadataLevel::None => String::new(),
+            MetadataLevel::Minimal | MetadataLevel::Full => self.base(),
+        }
+    }
+
     pub fn scheme(&self) -> &'static str {
         if self.peer.tls { "https" } else { "http" }
     }
 
     /// Whether the client asks what its query cost.
     pub fn wants_explanation(&self) -> bool {
-        self.header("x-tavola-explain").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+        self.header(&EXPLAIN).is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 
     /// How an error of this request is written: XML where the operation is, JSON for everyone who reads it.
@@ -125,7 +139,7 @@ impl<'a> RequestHead<'a> {
         if self.query.comp().is_some() || self.query.restype().is_some() {
             return ErrorFormat::Xml;
         }
-        error_format(self.query.format(), self.header("accept"))
+        error_format(self.query.format(), self.header(&ACCEPT))
     }
 }
 
@@ -140,6 +154,6 @@ pub fn error_format(format: Option<&str>, accept: Option<&str>) -> ErrorFormat {
     }
 }
 
-fn text<'a>(parts: &'a Parts, name: &str) -> Option<&'a str> {
+fn text<'a>(parts: &'a Parts, name: &HeaderName) -> Option<&'a str> {
     parts.headers.get(name).and_then(|value| value.to_str().ok())
 }

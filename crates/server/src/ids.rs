@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tavola_wire::entity::push_guid;
+use tavola_wire::entity::{guid_text, push_guid};
 
 /// Makes ids in the form of a GUID: half from a counter, half from a seed of the process.
 #[derive(Debug)]
@@ -50,13 +50,16 @@ impl Id {
     pub fn push(&self, out: &mut Vec<u8>) {
         push_guid(out, &self.0);
     }
+
+    /// Each reply has one: made without allocating.
+    pub fn text(&self) -> [u8; 36] {
+        guid_text(&self.0)
+    }
 }
 
 impl std::fmt::Display for Id {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut text = Vec::with_capacity(36);
-        self.push(&mut text);
-        f.write_str(std::str::from_utf8(&text).expect("a GUID is ASCII"))
+        f.write_str(std::str::from_utf8(&self.text()).expect("a GUID is ASCII"))
     }
 }
 

@@ -19,6 +19,7 @@ mod error;
 mod fault;
 mod handle;
 mod head;
+mod head_timer;
 mod http2;
 mod ids;
 mod jwks;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, SERVER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tavola_wire::json::push_error;
-use tavola_wire::negotiate::{MetadataLevel, Preference};
+use tavola_wire::negotiate::{MetadataLevel, Preference, ServiceVersion};
 use tavola_wire::{ErrorCode, StorageError, Ticks, xml};
 
 use crate::ids::Id;
@@ -84,7 +84,8 @@ fn odata(status: StatusCode, body: Bytes) -> Reply {
 }
 
 pub fn set_etag(reply: &mut Reply, timestamp: Ticks) {
-    reply.headers_mut().insert(ETAG, text(&timestamp.to_etag()));
+    let etag = HeaderValue::try_from(timestamp.to_etag());
+    reply.headers_mut().insert(ETAG, etag.expect("an ETag is visible ASCII"));
 }
 
 /// `Location` of a new resource and, when the client wanted no body, the same as `DataServiceId`.
@@ -105,7 +106,12 @@ pub fn set_preference_applied(reply: &mut Reply, preference: Option<Preference>)
 
 /// A header value from text that was made here: URLs and ETags hold visible ASCII only.
 pub fn text(value: &str) -> HeaderValue {
-    HeaderValue::try_from(value).unwrap_or_else(|_| HeaderValue::from_static(""))
+    ascii(value.as_bytes())
+}
+
+/// A header value from visible ASCII.
+fn ascii(value: &[u8]) -> HeaderValue {
+    HeaderValue::from_bytes(value).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 /// How the body of an error is written.
@@ -152,17 +158,27 @@ pub fn is_front_end(code: ErrorCode) -> bool {
     )
 }
 
-/// The headers that every reply has, if it has them not yet.
-pub fn set_common(reply: &mut Reply, id: &Id, request_headers: &HeaderMap) {
+/// The headers that every reply has.
+pub fn set_common(
+    reply: &mut Reply,
+    id: &Id,
+    version: Option<ServiceVersion>,
+    request_headers: &HeaderMap,
+) {
     let headers = reply.headers_mut();
-    if headers.contains_key(REQUEST_ID) {
-        return;
-    }
     headers.insert(SERVER, PRODUCT);
-    headers.insert(REQUEST_ID, text(&id.to_string()));
-    headers.entry(VERSION).or_insert(DEFAULT_VERSION);
+    headers.insert(REQUEST_ID, ascii(&id.text()));
+    headers.insert(VERSION, version_value(version));
     let client_id = request_headers.get(CLIENT_REQUEST_ID);
     if let Some(id) = client_id.filter(|id| id.len() <= CLIENT_REQUEST_ID_BYTES_MAX) {
         headers.insert(CLIENT_REQUEST_ID, id.clone());
+    }
+}
+
+/// The version that the request names, which is nearly always the usual one.
+fn version_value(version: Option<ServiceVersion>) -> HeaderValue {
+    match version {
+        Some(version) if DEFAULT_VERSION != version.as_str() => text(version.as_str()),
+        _ => DEFAULT_VERSION,
     }
 }

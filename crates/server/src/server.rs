@@ -22,6 +22,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::config::Limits;
 use crate::head::Peer;
+use crate::head_timer::HeadTimer;
 use crate::http2::{Exchanges, Judgement};
 use crate::refuse::{self, Refusals};
 use crate::respond::Reply;
@@ -239,7 +240,7 @@ impl Acceptor {
             }
         });
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
+            .timer(HeadTimer::default())
             .header_read_timeout(self.limits.head_timeout)
             .max_buf_size(self.limits.head_bytes_max)
             .serve_connection(TokioIo::new(stream), service);

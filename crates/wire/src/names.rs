@@ -124,7 +124,15 @@ pub fn key_problem(key: &str) -> Option<KeyProblem> {
     if key.len() > KEY_UNITS_MAX && key.encode_utf16().nth(KEY_UNITS_MAX).is_some() {
         return Some(KeyProblem::TooLong);
     }
+    if key.bytes().all(is_plain) {
+        return None;
+    }
     key.chars().find(|&character| is_forbidden(character)).map(KeyProblem::Forbidden)
+}
+
+/// What most keys are made of, none of which is forbidden.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':' | b' ')
 }
 
 fn is_forbidden(character: char) -> bool {

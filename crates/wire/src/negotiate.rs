@@ -27,6 +27,10 @@ impl MetadataLevel {
     pub fn negotiate(format: Option<&str>, accept: Option<&str>) -> Result<Self> {
         match format.or(accept).map(str::trim_ascii) {
             None | Some("") => Ok(Self::Minimal),
+            // What nearly every client sends, for speed alone.
+            Some("application/json;odata=nometadata") => Ok(Self::None),
+            Some("application/json;odata=minimalmetadata") => Ok(Self::Minimal),
+            Some("application/json;odata=fullmetadata") => Ok(Self::Full),
             Some(ranges) => choose(ranges),
         }
     }

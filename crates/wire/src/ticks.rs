@@ -90,7 +90,8 @@ impl Ticks {
 
     /// The ETag of an entity that was last written at this moment.
     pub fn to_etag(self) -> String {
-        let mut out = Vec::with_capacity(48);
+        // As long as it is with a whole fraction, so that no byte is spare nearly always.
+        let mut out = Vec::with_capacity(46);
         self.write_etag(&mut out);
         String::from_utf8(out).expect("an ETag is ASCII")
     }
@@ -110,30 +111,45 @@ impl Ticks {
     }
 
     fn write(self, out: &mut Vec<u8>, colon: &[u8], trim: bool) {
+        let text = self.to_text();
+        let mut end = text.len();
+        if trim {
+            let digits = text.iter().rposition(|digit| *digit != b'0').unwrap_or_default() + 1;
+            // Without a fraction there is no point either.
+            end = if text[digits - 1] == b'.' { digits - 1 } else { digits };
+        }
+        if colon == b":" {
+            out.extend_from_slice(&text[..end]);
+        } else {
+            out.extend_from_slice(&text[..13]);
+            out.extend_from_slice(colon);
+            out.extend_from_slice(&text[14..16]);
+            out.extend_from_slice(colon);
+            out.extend_from_slice(&text[17..end]);
+        }
+        out.push(b'Z');
+    }
+
+    /// `yyyy-MM-ddTHH:mm:ss.fffffff`, in one piece because it is written several times for each entity.
+    fn to_text(self) -> [u8; 27] {
         assert!((Self::MIN..=Self::MAX).contains(&self), "moment out of range: {}", self.0);
+        let mut text = *b"0000-00-00T00:00:00.0000000";
         let (year, month, day) = civil_from_days(self.0 / TICKS_PER_DAY);
         let of_day = self.0 % TICKS_PER_DAY;
         let seconds = of_day / TICKS_PER_SECOND;
-        push_digits(out, year, 4);
-        out.push(b'-');
-        push_digits(out, month, 2);
-        out.push(b'-');
-        push_digits(out, day, 2);
-        out.push(b'T');
-        push_digits(out, seconds / 3600, 2);
-        out.extend_from_slice(colon);
-        push_digits(out, seconds / 60 % 60, 2);
-        out.extend_from_slice(colon);
-        push_digits(out, seconds % 60, 2);
         let fraction = of_day % TICKS_PER_SECOND;
-        if fraction != 0 || !trim {
-            out.push(b'.');
-            push_digits(out, fraction, FRACTION_DIGITS);
-            while trim && out.last() == Some(&b'0') {
-                out.pop();
-            }
-        }
-        out.push(b'Z');
+        put_two(&mut text, 0, year / 100);
+        put_two(&mut text, 2, year % 100);
+        put_two(&mut text, 5, month);
+        put_two(&mut text, 8, day);
+        put_two(&mut text, 11, seconds / 3600);
+        put_two(&mut text, 14, seconds / 60 % 60);
+        put_two(&mut text, 17, seconds % 60);
+        put_two(&mut text, 20, fraction / 100_000);
+        put_two(&mut text, 22, fraction / 1000 % 100);
+        put_two(&mut text, 24, fraction / 10 % 100);
+        text[26] = digit(fraction % 10);
+        text
     }
 }
 
@@ -203,13 +219,15 @@ impl Scanner<'_> {
     }
 }
 
-fn push_digits(out: &mut Vec<u8>, mut number: i64, width: usize) {
-    let start = out.len();
-    out.resize(start + width, b'0');
-    for digit in out[start..].iter_mut().rev() {
-        *digit = b'0' + u8::try_from(number % 10).expect("a decimal digit");
-        number /= 10;
-    }
+/// Writes a number below 100 as two digits.
+fn put_two(text: &mut [u8; 27], at: usize, number: i64) {
+    text[at] = digit(number / 10);
+    text[at + 1] = digit(number % 10);
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a digit")]
+fn digit(number: i64) -> u8 {
+    b'0' + number as u8
 }
 
 fn is_leap(year: i64) -> bool {

@@ -1,6 +1,6 @@
 //! The accounts that are served, their keys and their service properties.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -21,7 +21,8 @@ const PROPERTIES_VERSION: u8 = 1;
 
 #[derive(Debug)]
 pub struct Accounts {
-    by_name: HashMap<String, Arc<Account>>,
+    /// Few: comparing them takes less than hashing a name.
+    by_name: BTreeMap<String, Arc<Account>>,
 }
 
 #[derive(Debug)]
@@ -37,7 +38,7 @@ pub struct Account {
 
 impl Accounts {
     pub async fn open(engine: &AnyEngine, configured: Vec<AccountConfig>) -> Result<Self> {
-        let mut by_name = HashMap::with_capacity(configured.len());
+        let mut by_name = BTreeMap::new();
         for AccountConfig { name, keys } in configured {
             let id = account_id(engine, &name).await?;
             let properties = RwLock::new(Arc::new(load_properties(engine, id).await?));

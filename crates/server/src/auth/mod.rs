@@ -5,6 +5,8 @@ pub mod bearer;
 mod sas_cache;
 mod token_signature;
 
+use http::HeaderName;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
 use tavola_wire::ErrorCode;
 use tavola_wire::auth::Signature;
 use tavola_wire::auth::sas::{Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin};
@@ -17,6 +19,9 @@ use crate::error::Result;
 use crate::head::RequestHead;
 use crate::services::Services;
 use accounts::Account;
+
+const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
+const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 
 /// Who asks.
 #[derive(Debug)]
@@ -73,7 +78,7 @@ pub async fn authenticate(
     account: &Account,
     head: &RequestHead<'_>,
 ) -> Result<Identity> {
-    let Some(header) = head.header("authorization") else {
+    let Some(header) = head.header(&AUTHORIZATION) else {
         return sas(services, account, head).await;
     };
     match Authorization::parse(header)? {
@@ -94,12 +99,12 @@ fn shared_key(
     scheme: Scheme,
     signature: &Signature,
 ) -> Result<Identity> {
-    let date = signed_date(head.header("x-ms-date"), head.header("date"))?;
+    let date = signed_date(head.header(&X_MS_DATE), head.header(&DATE))?;
     check_date(date, services.clock.now())?;
     let request = SignedRequest {
         verb: head.method,
-        content_md5: head.header("content-md5").unwrap_or_default(),
-        content_type: head.header("content-type").unwrap_or_default(),
+        content_md5: head.header(&CONTENT_MD5).unwrap_or_default(),
+        content_type: head.header(&CONTENT_TYPE).unwrap_or_default(),
         date,
         account: &account.name,
         raw_path: head.raw_path,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use http::header::CONTENT_TYPE;
 use tavola_wire::auth::sas::{Access, EntityOperation};
 use tavola_wire::batch::request::OPERATIONS_MAX;
 use tavola_wire::batch::response::{Outcome, indexed_message};
@@ -25,7 +26,7 @@ use crate::respond::{self, Reply, is_front_end};
 use crate::route::EntityAddress;
 
 pub async fn run(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
-    let content_type = context.head.header("content-type").unwrap_or_default();
+    let content_type = context.head.header(&CONTENT_TYPE).unwrap_or_default();
     let batch = BatchRequest::parse(content_type, body)?;
     let id = context.services.ids.next().to_string();
     let mut writer = BatchWriter::new(&id);

@@ -40,7 +40,8 @@ pub async fn read(
     let stored = stored.map_err(engine_error)?.ok_or(ErrorCode::ResourceNotFound)?;
     let entity = EntityRef::parse(&stored).map_err(corrupt)?;
     let account = &context.account.name;
-    let format = EntityFormat::new(level, &context.head.base(), account, table_name, select)?;
+    let base = context.head.metadata_base(level);
+    let format = EntityFormat::new(level, &base, account, table_name, select)?;
     let mut body = Vec::with_capacity(512 + 2 * stored.len());
     format.push_element(&mut body, partition_key, row_key, entity).map_err(corrupt)?;
     Ok((body, entity.timestamp()))

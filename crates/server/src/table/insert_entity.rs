@@ -57,7 +57,7 @@ pub fn echo(
 ) -> Result<Vec<u8>> {
     let stored = applied.entity.as_ref().ok_or(ErrorCode::InternalError)?;
     let entity = EntityRef::parse(stored).map_err(corrupt)?;
-    let (base, account) = (context.head.base(), &context.account.name);
+    let (base, account) = (context.head.metadata_base(level), &context.account.name);
     let format = EntityFormat::new(level, &base, account, table.as_str(), None)?;
     let mut body = Vec::with_capacity(512 + 2 * stored.len());
     format.push_element(&mut body, partition_key, row_key, entity).map_err(corrupt)?;

@@ -52,7 +52,7 @@ pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<R
     };
     let top = query.top()?.unwrap_or(TOP_MAX);
     let from = EntityContinuation::from_query(query.next_partition_key(), query.next_row_key())?;
-    let (base, account) = (context.head.base(), &context.account.name);
+    let (base, account) = (context.head.metadata_base(level), &context.account.name);
     let format = EntityFormat::new(level, &base, account, name.as_str(), query.select())?;
     let table = context.services.catalogue.find(context.account.id, name).await?;
 

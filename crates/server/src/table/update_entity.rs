@@ -1,5 +1,6 @@
 //! Update, Merge and Delete Entity, and the upserts that updates are without a condition.
 
+use http::header::{IF_MATCH, IF_NONE_MATCH};
 use tavola_wire::auth::sas::{Access, EntityOperation};
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
@@ -18,9 +19,9 @@ pub async fn run(
     body: &[u8],
 ) -> Result<Reply> {
     let head = context.head;
-    let if_match = head.condition("if-match")?;
+    let if_match = head.condition(&IF_MATCH)?;
     if !context.services.settings.loose {
-        refuse_if_none_match(head.condition("if-none-match")?, if_match)?;
+        refuse_if_none_match(head.condition(&IF_NONE_MATCH)?, if_match)?;
     }
     let condition = Condition::from_header(if_match)?;
     let operation = entity_operation(verb, condition);

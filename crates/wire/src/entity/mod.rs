@@ -11,4 +11,4 @@ pub use limits::{
     check_entity, check_name, check_value, utf16_units,
 };
 pub use merge::merge;
-pub use value::{EdmType, Value, parse_guid, push_guid};
+pub use value::{EdmType, Value, guid_text, parse_guid, push_guid};

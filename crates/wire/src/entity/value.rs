@@ -101,14 +101,20 @@ pub fn parse_guid(text: &str) -> Option<[u8; 16]> {
 
 /// Appends the lower-case text of a GUID.
 pub fn push_guid(out: &mut Vec<u8>, guid: &[u8; 16]) {
+    out.extend_from_slice(&guid_text(guid));
+}
+
+/// The lower-case text of a GUID.
+pub fn guid_text(guid: &[u8; 16]) -> [u8; 36] {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    for (index, byte) in guid.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            out.push(b'-');
-        }
-        out.push(HEX[usize::from(byte >> 4)]);
-        out.push(HEX[usize::from(byte & 15)]);
+    /// Where the digits of each byte stand.
+    const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+    let mut text = [b'-'; 36];
+    for (byte, place) in guid.iter().zip(PLACES) {
+        text[place] = HEX[usize::from(byte >> 4)];
+        text[place + 1] = HEX[usize::from(byte & 15)];
     }
+    text
 }
 
 #[cfg(test)]

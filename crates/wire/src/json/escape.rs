@@ -2,6 +2,7 @@
 
 /// Appends `text` (UTF-8) as a JSON string, quotes included.
 pub fn push_string(out: &mut Vec<u8>, text: &[u8]) {
+    out.reserve(text.len() + 2);
     out.push(b'"');
     push_escaped(out, text);
     out.push(b'"');
@@ -29,20 +30,36 @@ pub(super) fn push_escaped(out: &mut Vec<u8>, mut text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// Where the first byte stands that a JSON string cannot hold as it is. Looks at eight bytes at a time, because
-/// most text has none.
+/// Where the first byte stands that a JSON string cannot hold as it is. Looks at many bytes at a time, because most
+/// text has none.
 fn first_special(text: &[u8]) -> Option<usize> {
-    let mut chunks = text.chunks_exact(8);
     let mut at = 0;
-    for chunk in chunks.by_ref() {
-        let word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
-        if has_special(word) {
-            break;
+    while let Some(chunk) = text[at..].first_chunk::<32>() {
+        // Without a way out in the middle, the compiler makes a few vector instructions of it.
+        if chunk.iter().fold(false, |found, byte| found | is_special(*byte)) {
+            return exact_special(text, at);
+        }
+        at += 32;
+    }
+    while let Some(chunk) = text[at..].first_chunk() {
+        if has_special(u64::from_le_bytes(*chunk)) {
+            return exact_special(text, at);
         }
         at += 8;
     }
-    let special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
-    text[at..].iter().position(special).map(|found| at + found)
+    // The end is looked at together with bytes before it that are known to be fine.
+    match text.last_chunk() {
+        Some(chunk) if !has_special(u64::from_le_bytes(*chunk)) => None,
+        _ => exact_special(text, at),
+    }
+}
+
+fn exact_special(text: &[u8], from: usize) -> Option<usize> {
+    text[from..].iter().position(|byte| is_special(*byte)).map(|found| from + found)
+}
+
+fn is_special(byte: u8) -> bool {
+    byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
 /// Whether one of eight bytes is special. Borrows between bytes can only make it say so once too often.

@@ -36,6 +36,11 @@ impl EntityFormat {
         table: &str,
         select: Option<&str>,
     ) -> Result<Self> {
+        // Without metadata none of them is written.
+        let [base, account, table] = match level {
+            MetadataLevel::None => [""; 3],
+            MetadataLevel::Minimal | MetadataLevel::Full => [base, account, table],
+        };
         let mut escaped = Vec::with_capacity(base.len());
         push_escaped(&mut escaped, base.as_bytes());
         let projection = select.map(Select::parse).transpose()?.flatten();

@@ -47,22 +47,23 @@ impl<'a> QueryString<'a> {
             return Ok(Self::default());
         }
         let mut parameters = Vec::with_capacity(PARAMETERS_USUAL);
-        let ends = memchr::memchr_iter(b'&', raw.as_bytes()).chain([raw.len()]);
         let mut start = 0;
-        for end in ends {
-            let parameter = &raw[start..end];
-            start = end + 1;
-            if parameter.is_empty() {
+        let mut is_encoded = false;
+        let bytes = raw.as_bytes();
+        for at in memchr::memchr3_iter(b'&', b'%', b'+', bytes).chain([raw.len()]) {
+            if at < raw.len() && bytes[at] != b'&' {
+                is_encoded = true;
                 continue;
             }
-            if parameters.len() == PARAMETERS_MAX {
-                return Err(syntax_error());
+            let parameter = &raw[start..at];
+            if !parameter.is_empty() {
+                if parameters.len() == PARAMETERS_MAX {
+                    return Err(syntax_error());
+                }
+                parameters.push(split(parameter, is_encoded)?);
             }
-            let (name, value) = match memchr::memchr(b'=', parameter.as_bytes()) {
-                Some(at) => (&parameter[..at], &parameter[at + 1..]),
-                None => (parameter, ""),
-            };
-            parameters.push((percent::decode_query(name)?, percent::decode_query(value)?));
+            start = at + 1;
+            is_encoded = false;
         }
         Ok(Self { parameters })
     }
@@ -155,6 +156,19 @@ impl<'a> QueryString<'a> {
             true => Err(StorageError::new(ErrorCode::NotImplemented)),
             false => Ok(()),
         }
+    }
+}
+
+/// Name and value of one parameter.
+fn split(parameter: &str, is_encoded: bool) -> Result<(Cow<'_, str>, Cow<'_, str>)> {
+    let (name, value) = match parameter.bytes().position(|byte| byte == b'=') {
+        Some(at) => (&parameter[..at], &parameter[at + 1..]),
+        None => (parameter, ""),
+    };
+    if is_encoded {
+        Ok((percent::decode_query(name)?, percent::decode_query(value)?))
+    } else {
+        Ok((Cow::Borrowed(name), Cow::Borrowed(value)))
     }
 }
 

@@ -148,7 +148,7 @@ impl UrlKeyProblem {
 
 fn parse_decoded<'a>(path: &'a str, account: &str) -> Result<ResourcePath<'a>> {
     let path = path.trim_start_matches('/');
-    let name_end = path.find(['(', '/']).unwrap_or(path.len());
+    let name_end = memchr::memchr2(b'(', b'/', path.as_bytes()).unwrap_or(path.len());
     let (name, rest) = path.split_at(name_end);
     let (keys, rest) = Keys::parse(rest)?;
     match name {
@@ -264,7 +264,7 @@ fn path_end(rest: &str) -> Result<&str> {
 
 /// Reads `'value'` or `Name='value'`; gives name, value and what follows.
 fn parse_key(text: &str) -> Result<(&str, Cow<'_, str>, &str)> {
-    let quote = text.find('\'').ok_or_else(syntax_error)?;
+    let quote = memchr::memchr(b'\'', text.as_bytes()).ok_or_else(syntax_error)?;
     let (name, quoted) = text.split_at(quote);
     let name = match name.trim_ascii_end() {
         "" => "",
