@@ -30,17 +30,10 @@ pub(super) fn push_escaped(out: &mut Vec<u8>, mut text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// Where the first byte stands that a JSON string cannot hold as it is. Looks at many bytes at a time, because most
-/// text has none.
+/// Where the first byte stands that a JSON string cannot hold as it is. Looks at eight bytes at a time, because
+/// most text has none.
 fn first_special(text: &[u8]) -> Option<usize> {
     let mut at = 0;
-    while let Some(chunk) = text[at..].first_chunk::<32>() {
-        // Without a way out in the middle, the compiler makes a few vector instructions of it.
-        if chunk.iter().fold(false, |found, byte| found | is_special(*byte)) {
-            return exact_special(text, at);
-        }
-        at += 32;
-    }
     while let Some(chunk) = text[at..].first_chunk() {
         if has_special(u64::from_le_bytes(*chunk)) {
             return exact_special(text, at);
