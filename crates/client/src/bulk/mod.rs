@@ -13,11 +13,12 @@ mod packing;
 use std::fmt;
 use std::sync::Arc;
 
-use azure_core::http::Etag;
+use azure_core::http::{ClientMethodOptions, Context, Etag};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use crate::clients::TableClient;
+use crate::attempts::Attempts;
+use crate::clients::{CallOptions, TableClient};
 use crate::error::ErrorExt;
 use crate::transaction::{Operation, Transaction};
 use packing::{Packed, Packer};
@@ -163,9 +164,12 @@ async fn run(table: &TableClient, packed: Packed) -> Finished {
     let keys = packed.keys();
     let Packed { mut operations } = packed;
     let (mut outcomes, mut transactions) = (Vec::with_capacity(operations.len()), 0);
+    // A lost answer was one to all operations: those that fail in a later round may have been applied too.
+    let attempts = Attempts::default();
     while !operations.is_empty() {
         transactions += 1;
-        match table.submit_transaction(&transaction_of(&operations), None).await {
+        let options = Some(options_with(&attempts));
+        match table.submit_transaction(&transaction_of(&operations), options).await {
             Ok(etags) => {
                 let done = operations.drain(..).zip(etags);
                 outcomes.extend(done.map(|((index, _), etag)| (index, BulkOutcome::Done(etag))));
@@ -186,6 +190,11 @@ async fn run(table: &TableClient, packed: Packed) -> Finished {
         }
     }
     Finished { keys, outcomes, transactions }
+}
+
+fn options_with(attempts: &Attempts) -> CallOptions {
+    let context = Context::new().with_value(attempts.clone());
+    CallOptions { method_options: ClientMethodOptions { context } }
 }
 
 fn transaction_of(operations: &[(usize, Operation)]) -> Transaction {
