@@ -22,6 +22,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
+/// How long a connection is kept for the next request. Tavola closes one after 60 seconds without a request, and others
+/// have like limits: a connection that the pool keeps longer than the server does is found closed by the request that uses
+/// it, which then may have been lost.
+const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(45);
+
 /// How to make a transport.
 #[derive(Clone, Debug)]
 pub struct TransportOptions {
@@ -79,8 +84,10 @@ pub fn new_transport(options: Option<TransportOptions>) -> crate::Result<Arc<dyn
         .https_or_http()
         .enable_http1()
         .wrap_connector(connector);
-    let client =
-        Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
+    let client = Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_CONNECTION_MAX)
+        .build(connector);
     Ok(Arc::new(HyperTransport { client, request_timeout: options.request_timeout }))
 }
 
