@@ -28,6 +28,18 @@ use rustls::{ClientConfig, RootCertStore};
 const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(45);
 
 /// How to make a transport.
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use std::time::Duration;
+/// use tavola_client::{TransportOptions, new_transport};
+///
+/// let options =
+///     TransportOptions { request_timeout: Duration::from_secs(5), ..Default::default() };
+/// let transport = new_transport(Some(options))?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct TransportOptions {
     /// How long a connection may take to be made.

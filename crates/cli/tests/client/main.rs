@@ -3,6 +3,7 @@
 mod support;
 
 mod bulk;
+mod docs;
 mod encryption;
 mod entities;
 mod examples;

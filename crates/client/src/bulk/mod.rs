@@ -27,6 +27,20 @@ use packing::{Packed, Packer};
 const CONCURRENCY: usize = 8;
 
 /// How to do bulk work.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use std::sync::Arc;
+/// use tavola_client::bulk::BulkOptions;
+///
+/// let options = BulkOptions {
+///     concurrency: Some(4),
+///     progress: Some(Arc::new(|progress| println!("{} done", progress.done))),
+/// };
+/// let report = table.bulk(Vec::new(), Some(options)).await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct BulkOptions {
     /// Transactions under way at a time; 8 unless set.
@@ -44,6 +58,24 @@ impl fmt::Debug for BulkOptions {
 }
 
 /// How far the work is.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// use std::sync::Arc;
+/// use tavola_client::bulk::{BulkOptions, BulkProgress};
+///
+/// // Whoever shows the progress reads it from here.
+/// let done = Arc::new(AtomicUsize::new(0));
+/// let shown = done.clone();
+/// let options = BulkOptions {
+///     progress: Some(Arc::new(move |progress: BulkProgress| {
+///         shown.store(progress.done, Ordering::Relaxed);
+///     })),
+///     ..Default::default()
+/// };
+/// # options.progress.unwrap()(BulkProgress { done: 7, failed: 0, transactions: 1 });
+/// # assert_eq!(done.load(Ordering::Relaxed), 7);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BulkProgress {
     /// Operations that were done.
@@ -55,6 +87,23 @@ pub struct BulkProgress {
 }
 
 /// What became of every operation.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use tavola_client::bulk::BulkReport;
+/// use tavola_client::{Entity, ErrorExt, Operation};
+///
+/// let report: BulkReport = table.bulk([Operation::insert(&Entity::new("Sales", "00010"))?], None).await;
+/// println!("{} of {} done", report.progress.done, report.outcomes.len());
+/// for (index, error) in report.failures() {
+///     println!("operation {index}: {error}");
+///     if error.may_have_been_applied() {
+///         println!("it may have happened all the same: read the entity to know");
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct BulkReport {
     /// The outcomes, in the order of the operations.
@@ -64,6 +113,23 @@ pub struct BulkReport {
 }
 
 /// What became of one operation.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use tavola_client::bulk::BulkOutcome;
+/// use tavola_client::{Entity, Operation};
+///
+/// let operations = ["00010", "00011"].map(|row| Operation::insert(&Entity::new("Sales", row)));
+/// let operations = operations.into_iter().collect::<Result<Vec<_>, _>>()?;
+/// for outcome in table.bulk(operations, None).await.outcomes {
+///     match outcome {
+///         BulkOutcome::Done(etag) => println!("done, the new version is {etag:?}"),
+///         BulkOutcome::Failed(error) => println!("failed: {error}"),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub enum BulkOutcome {
     /// It was done; the new version, unless it was a delete.
