@@ -5,14 +5,9 @@
 
 mod shown;
 
-use tavola_client::{Result, TableServiceClient};
-
 #[tokio::main]
-async fn main() -> Result<()> {
-    let connection = std::env::var("TAVOLA_CONNECTION");
-    let connection = connection.unwrap_or_else(|_| "UseDevelopmentStorage=true".into());
-    let service = TableServiceClient::from_connection_string(&connection, None)?;
+async fn main() -> tavola_client::Result<()> {
+    let connection = std::env::var("TAVOLA_CONNECTION").ok();
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let mut out = std::io::stdout().lock();
-    shown::run(&service, "Pattern", &wanted, &mut out).await
+    shown::run(connection.as_deref(), "Pattern", &wanted, &mut std::io::stdout().lock()).await
 }
