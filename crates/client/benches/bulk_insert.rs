@@ -5,12 +5,11 @@
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use tavola_client::bulk::BulkOptions;
-use tavola_client::{
-    Entity, Operation, Result, TRANSACTION_OPERATIONS_MAX, TableServiceClient, UpdateMode,
-};
+use tavola_client::{Entity, Operation, Result, TableServiceClient, UpdateMode};
 
 const PARTITIONS: usize = 200;
 
@@ -36,12 +35,13 @@ async fn main() -> Result<()> {
         Operation::upsert(&entity, UpdateMode::Replace).expect("a legal entity")
     });
     // About twenty lines on the way, whatever the number.
-    let step = (count / TRANSACTION_OPERATIONS_MAX / 20).max(1);
+    let (step, next) = (count.div_ceil(20), AtomicUsize::new(0));
     let start = Instant::now();
     let options = BulkOptions {
         concurrency: Some(16),
         progress: Some(Arc::new(move |progress| {
-            if progress.transactions % step == 0 {
+            if progress.done >= next.load(Ordering::Relaxed) {
+                next.store(progress.done + step, Ordering::Relaxed);
                 let rate = progress.done as f64 / start.elapsed().as_secs_f64();
                 println!("{} of {count} done, {rate:.0} each second", progress.done);
             }
