@@ -12,4 +12,5 @@ mod patterns;
 mod retries;
 mod sas;
 mod tls;
+mod tokens;
 mod typed;
