@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use tavola_client::bulk::BulkOptions;
@@ -18,8 +19,10 @@ async fn main() -> Result<()> {
         println!("TAVOLA_CONNECTION is not set: nothing to measure");
         return Ok(());
     };
-    let count = std::env::var("TAVOLA_BULK_ENTITIES").ok().and_then(|text| text.parse().ok());
-    let count: usize = count.unwrap_or(1_000_000);
+    let count: usize = match std::env::var("TAVOLA_BULK_ENTITIES") {
+        Ok(text) => text.parse().expect("TAVOLA_BULK_ENTITIES is a number"),
+        Err(_) => 1_000_000,
+    };
     let service = TableServiceClient::from_connection_string(&connection, None)?;
     let table = service.table_client("bulkinsert")?;
     table.create_if_not_exists(None).await?;
@@ -31,13 +34,16 @@ async fn main() -> Result<()> {
             .with("Active", true);
         Operation::upsert(&entity, UpdateMode::Replace).expect("a legal entity")
     });
+    // About twenty lines on the way, whatever the number.
+    let (step, next) = (count.div_ceil(20), AtomicUsize::new(0));
     let start = Instant::now();
     let options = BulkOptions {
         concurrency: Some(16),
         progress: Some(Arc::new(move |progress| {
-            if progress.transactions % 1000 == 0 {
+            if progress.done >= next.load(Ordering::Relaxed) {
+                next.store(progress.done + step, Ordering::Relaxed);
                 let rate = progress.done as f64 / start.elapsed().as_secs_f64();
-                println!("{} done, {rate:.0} each second", progress.done);
+                println!("{} of {count} done, {rate:.0} each second", progress.done);
             }
         })),
     };

@@ -2,10 +2,10 @@
 //!
 //! `TAVOLA_CONNECTION=... cargo bench -p tavola-client --bench overhead`, against a server on the same machine. Both sides
 //! send the same point query over one connection, one after another; the bare side has its headers made beforehand and does
-//! not read the JSON.
+//! not read the JSON. `TAVOLA_OVERHEAD_REQUESTS` sets another number of requests than 20,000 for each side.
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
@@ -16,7 +16,8 @@ use tavola_client::{
     UpdateMode,
 };
 
-const REQUESTS: u32 = 20_000;
+/// Each side is measured so many times, by turns: a machine that is busy for a while is busy for both.
+const ROUNDS: u32 = 3;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
@@ -24,6 +25,11 @@ async fn main() -> Result<()> {
         println!("TAVOLA_CONNECTION is not set: nothing to measure");
         return Ok(());
     };
+    let requests: u32 = match std::env::var("TAVOLA_OVERHEAD_REQUESTS") {
+        Ok(text) => text.parse().expect("TAVOLA_OVERHEAD_REQUESTS is a number"),
+        Err(_) => 20_000,
+    };
+    assert!(requests >= ROUNDS, "fewer requests than rounds measure nothing");
     let service = TableServiceClient::from_connection_string(&connection, None)?;
     let table = service.table_client("overhead")?;
     table.create_if_not_exists(None).await?;
@@ -38,7 +44,7 @@ async fn main() -> Result<()> {
             .parse()
             .expect("a URI");
     let bare = Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
-    measure("hyper alone", || async {
+    let by_hyper = || async {
         let request = http::Request::get(uri.clone())
             .header("accept", "application/json;odata=minimalmetadata")
             .header("x-ms-version", "2020-12-06")
@@ -47,28 +53,56 @@ async fn main() -> Result<()> {
         let response = bare.request(request).await.expect("an answer");
         assert!(response.status().is_success());
         response.into_body().collect().await.expect("a body").to_bytes()
-    })
-    .await;
-    measure("tavola-client", || async {
-        table.get_entity::<Entity>("p", "r", None).await.expect("an entity")
-    })
-    .await;
+    };
+    let by_client =
+        || async { table.get_entity::<Entity>("p", "r", None).await.expect("an entity") };
+    let (mut hyper, mut client) = (Used::default(), Used::default());
+    for _ in 0..ROUNDS {
+        hyper.measure(requests / ROUNDS, by_hyper).await;
+        client.measure(requests / ROUNDS, by_client).await;
+    }
+    println!("hyper alone: {hyper}");
+    println!("tavola-client: {client}");
+    println!("the client's own: {:.1} us", client.processor_us() - hyper.processor_us());
     table.delete(None).await
 }
 
-async fn measure<T, F: Future<Output = T>>(what: &str, request: impl Fn() -> F) {
-    for _ in 0..200 {
-        request().await;
+/// What the requests of one side used.
+#[derive(Default)]
+struct Used {
+    requests: u32,
+    processor_ticks: u32,
+    wall: Duration,
+}
+
+impl Used {
+    async fn measure<T, F: Future<Output = T>>(&mut self, requests: u32, request: impl Fn() -> F) {
+        for _ in 0..requests.min(100) {
+            request().await;
+        }
+        let (start, processor) = (Instant::now(), processor_ticks());
+        for _ in 0..requests {
+            std::hint::black_box(request().await);
+        }
+        self.requests += requests;
+        self.processor_ticks += processor_ticks() - processor;
+        self.wall += start.elapsed();
     }
-    let (start, processor) = (Instant::now(), processor_ticks());
-    for _ in 0..REQUESTS {
-        std::hint::black_box(request().await);
+
+    fn processor_us(&self) -> f64 {
+        f64::from(self.processor_ticks) * 10_000.0 / f64::from(self.requests)
     }
-    let used = f64::from(processor_ticks() - processor) * 10_000.0 / f64::from(REQUESTS);
-    let wall = start.elapsed().as_secs_f64() * 1e6 / f64::from(REQUESTS);
-    println!(
-        "{what}: {used:.1} us of processor time and {wall:.1} us of wall time for each request"
-    );
+}
+
+impl std::fmt::Display for Used {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let wall_us = self.wall.as_secs_f64() * 1e6 / f64::from(self.requests);
+        let processor_us = self.processor_us();
+        write!(
+            f,
+            "{processor_us:.1} us of processor time and {wall_us:.1} us of wall time a request"
+        )
+    }
 }
 
 /// The processor time of this process, in hundredths of a second; zero where the system does not tell.

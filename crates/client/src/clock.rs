@@ -6,6 +6,13 @@ use tavola_wire::Ticks;
 use crate::value::ticks_from_date_time;
 
 /// The moment as the service counts it.
+///
+/// ```
+/// use tavola_client::{Entity, now};
+///
+/// let login = Entity::new("jens", "0001").with("At", now());
+/// assert!(login.get::<tavola_client::DateTime>("At").unwrap() <= now());
+/// ```
 pub fn now() -> Ticks {
     ticks_from_date_time(OffsetDateTime::now_utc())
 }

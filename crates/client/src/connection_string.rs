@@ -43,6 +43,16 @@ pub struct ConnectionString {
 impl ConnectionString {
     /// Reads a connection string. Names are compared without case, and settings of other services are skipped.
     ///
+    /// ```
+    /// use tavola_client::ConnectionString;
+    ///
+    /// let text = "DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=a2V5;\
+    ///             EndpointSuffix=core.windows.net";
+    /// let parsed = ConnectionString::parse(text).unwrap();
+    /// assert_eq!(parsed.endpoint.as_str(), "https://contoso.table.core.windows.net/");
+    /// assert!(ConnectionString::parse("AccountName=contoso").is_err(), "no credential");
+    /// ```
+    ///
     /// # Errors
     /// A part without `=`, a name given twice, and settings that do not add up to an endpoint and a credential.
     pub fn parse(text: &str) -> Result<Self> {

@@ -21,6 +21,20 @@ pub const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// Any of the ways to prove who asks.
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use tavola_client::{Credential, SasCredential, TableClient};
+///
+/// // Each kind of credential becomes this one by itself, so that a function can take any.
+/// fn people(credential: impl Into<Credential>) -> azure_core::Result<TableClient> {
+///     TableClient::new("https://contoso.table.core.windows.net", "people", credential, None)
+/// }
+///
+/// let people = people(SasCredential::new("sv=2019-02-02&tn=people&sp=r&se=2030-01-01&sig=AAAA"))?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Credential {
@@ -64,6 +78,8 @@ impl<T: TokenCredential + 'static> From<Arc<T>> for Credential {
 ///
 /// let credential = SharedKeyCredential::new(DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY)?;
 /// assert_eq!(credential.account(), "devstoreaccount1");
+/// // The same, shorter.
+/// assert_eq!(SharedKeyCredential::development().account(), DEVELOPMENT_ACCOUNT);
 /// # Ok(())
 /// # }
 /// ```

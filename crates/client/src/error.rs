@@ -14,9 +14,35 @@ use tavola_wire::ErrorCode;
 use tavola_wire::xml;
 
 /// The result of every call.
+///
+/// ```
+/// use tavola_client::{ConnectionString, Result};
+///
+/// fn host(text: &str) -> Result<Option<String>> {
+///     Ok(ConnectionString::parse(text)?.endpoint.host_str().map(str::to_owned))
+/// }
+/// # assert_eq!(host("UseDevelopmentStorage=true").unwrap().as_deref(), Some("127.0.0.1"));
+/// ```
 pub type Result<T, E = azure_core::Error> = std::result::Result<T, E>;
 
 /// What the service answered instead of success.
+///
+/// ```
+/// use tavola_client::{ErrorExt, TableError};
+///
+/// /// A line for a log, with what the service's support asks for.
+/// fn line(error: &azure_core::Error) -> String {
+///     let Some(answer) = error.table_error() else { return format!("no answer: {error}") };
+///     let (status, code, message) = (answer.status(), answer.code(), answer.message());
+///     format!("{status} {code}: {message}{}", place(answer))
+/// }
+///
+/// fn place(answer: &TableError) -> String {
+///     format!(" (operation {:?}, request {:?})", answer.failed_operation(), answer.request_id())
+/// }
+/// # let error = azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "gone");
+/// # assert_eq!(line(&error), "no answer: gone");
+/// ```
 #[derive(Clone, Debug)]
 pub struct TableError {
     status: StatusCode,
@@ -163,9 +189,29 @@ impl StdError for Interrupted {
 /// ```
 /// use tavola_client::{ErrorCode, ErrorExt};
 ///
-/// fn is_taken(error: &azure_core::Error) -> bool {
-///     error.code() == Some(ErrorCode::EntityAlreadyExists)
+/// /// What to do about an error of a write.
+/// fn advice(error: &azure_core::Error) -> &'static str {
+///     if error.may_have_been_applied() {
+///         "read the entity: this or an earlier attempt may have changed it"
+///     } else if error.is_transient() {
+///         "try again later"
+///     } else if error.is_precondition_failed() {
+///         "somebody was faster: read, and decide again"
+///     } else if error.is_already_there() {
+///         "choose another key"
+///     } else if error.is_not_found() {
+///         "make it first"
+///     } else if error.code() == Some(ErrorCode::AuthenticationFailed) {
+///         "look at the credential"
+///     } else if let (Some(index), Some(answer)) = (error.failed_operation(), error.table_error()) {
+///         println!("operation {index} of the transaction: {answer}");
+///         "leave this operation out"
+///     } else {
+///         "read the message"
+///     }
 /// }
+/// # let error = azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "gone");
+/// # assert_eq!(advice(&error), "try again later");
 /// ```
 pub trait ErrorExt {
     /// The service's answer, if the service answered.

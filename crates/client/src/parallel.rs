@@ -24,8 +24,8 @@ impl TableClient {
     /// use futures::TryStreamExt;
     /// use tavola_client::{Entity, filter};
     ///
-    /// let options = filter!(Age >= 30).into();
-    /// let mut found = table.query_partitions::<Entity>(["Sales", "Marketing"], options, 4);
+    /// let departments = ["Sales", "Marketing"];
+    /// let mut found = table.query_partitions::<Entity>(departments, 4, filter!(Age >= 30));
     /// while let Some(employee) = found.try_next().await? {
     ///     println!("{} {}", employee.partition_key(), employee.row_key());
     /// }
@@ -35,13 +35,13 @@ impl TableClient {
     pub fn query_partitions<T: TableEntity + Send + 'static>(
         &self,
         partition_keys: impl IntoIterator<Item = impl Into<String>>,
-        options: QueryOptions,
         concurrency: usize,
+        options: impl Into<Option<QueryOptions>>,
     ) -> BoxStream<'static, Result<Stored<T>>> {
         let mut keys: Vec<String> = partition_keys.into_iter().map(Into::into).collect();
         keys.sort_by(|a, b| compare_text(a, b));
         keys.dedup();
-        let table = self.clone();
+        let (table, options) = (self.clone(), options.into().unwrap_or_default());
         let queries = keys.into_iter().map(move |key| {
             let rest = options.filter.clone().unwrap_or(Filter::ALL);
             let options =

@@ -14,6 +14,16 @@ use crate::error::{Result, TableError, conversion, refused};
 use crate::value::EdmValue;
 
 /// Bytes in the body of a transaction.
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use tavola_client::{TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX};
+///
+/// // Bulk work keeps both limits by itself; this is for those who pack on their own.
+/// assert_eq!((TRANSACTION_OPERATIONS_MAX, TRANSACTION_BYTES_MAX), (100, 4_194_304));
+/// # Ok(())
+/// # }
+/// ```
 pub const TRANSACTION_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Operations in a transaction.
 pub const TRANSACTION_OPERATIONS_MAX: usize = OPERATIONS_MAX;
@@ -25,13 +35,22 @@ pub const TRANSACTION_OPERATIONS_MAX: usize = OPERATIONS_MAX;
 ///
 /// ```
 /// # fn main() -> azure_core::Result<()> {
-/// use tavola_client::{Entity, Transaction};
+/// use tavola_client::{Entity, IfMatch, Operation, Transaction, UpdateMode};
 ///
 /// let mut transaction = Transaction::new();
 /// transaction.insert(&Entity::new("Sales", "00010"))?;
 /// assert!(transaction.insert(&Entity::new("Sales", "00010")).is_err(), "the same entity twice");
 /// assert!(transaction.insert(&Entity::new("Marketing", "00001")).is_err(), "another partition");
-/// assert_eq!(transaction.len(), 1);
+/// assert_eq!((transaction.len(), transaction.is_empty()), (1, false));
+///
+/// // The other operations, one after another or in a chain.
+/// transaction
+///     .upsert(&Entity::new("Sales", "00011").with("Age", 28), UpdateMode::Merge)?
+///     .update(&Entity::new("Sales", "00012").with("Age", 41), UpdateMode::Merge, IfMatch::Any)?
+///     .delete("Sales", "00013", IfMatch::Any)?
+///     .push(Operation::insert(&Entity::new("Sales", "00014"))?)?;
+/// let rows: Vec<_> = transaction.operations().iter().map(|operation| operation.row_key()).collect();
+/// assert_eq!(rows, ["00010", "00011", "00012", "00013", "00014"]);
 /// # Ok(())
 /// # }
 /// ```
@@ -42,6 +61,25 @@ pub struct Transaction {
 }
 
 /// One change of an entity, for a [`Transaction`] or [bulk work](crate::bulk).
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use tavola_client::{Entity, IfMatch, Operation, UpdateMode};
+///
+/// let jens = Entity::new("Sales", "00010").with("Age", 34);
+/// let operations = [
+///     Operation::insert(&jens)?,
+///     Operation::upsert(&jens, UpdateMode::Merge)?,
+///     Operation::update(&jens, UpdateMode::Replace, IfMatch::Any)?,
+///     Operation::delete("Sales", "00010", IfMatch::Any)?,
+/// ];
+/// for operation in &operations {
+///     assert_eq!((operation.partition_key(), operation.row_key()), ("Sales", "00010"));
+/// }
+/// assert!(Operation::insert(&Entity::new("a/b", "1")).is_err(), "no key has a slash");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
     pub(crate) action: Action,

@@ -22,7 +22,24 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
+/// How long a connection is kept for the next request. Tavola closes one after 60 seconds without a request, and others
+/// have like limits: a connection that the pool keeps longer than the server does is found closed by the request that uses
+/// it, which then may have been lost.
+const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(45);
+
 /// How to make a transport.
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use std::time::Duration;
+/// use tavola_client::{TransportOptions, new_transport};
+///
+/// let options =
+///     TransportOptions { request_timeout: Duration::from_secs(5), ..Default::default() };
+/// let transport = new_transport(Some(options))?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct TransportOptions {
     /// How long a connection may take to be made.
@@ -79,8 +96,10 @@ pub fn new_transport(options: Option<TransportOptions>) -> crate::Result<Arc<dyn
         .https_or_http()
         .enable_http1()
         .wrap_connector(connector);
-    let client =
-        Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
+    let client = Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_CONNECTION_MAX)
+        .build(connector);
     Ok(Arc::new(HyperTransport { client, request_timeout: options.request_timeout }))
 }
 

@@ -25,9 +25,30 @@ use tavola_wire::entity::EdmType;
 use crate::error::{Result, conversion};
 
 /// A moment in 100 ns ticks since the year 1, exactly as the service keeps it.
+///
+/// ```
+/// use tavola_client::DateTime;
+///
+/// let moment = DateTime::parse_iso("2026-11-15T12:00:00.1234567Z").unwrap();
+/// assert_eq!(moment.to_iso(), "2026-11-15T12:00:00.1234567Z");
+/// assert!(moment < DateTime::MAX);
+/// ```
 pub use tavola_wire::Ticks as DateTime;
 
 /// The value of a property.
+///
+/// ```
+/// use tavola_client::{EdmType, EdmValue, Entity};
+///
+/// let entity = Entity::new("Sales", "00010").with("Age", 34).with("Photo", vec![0xff, 0xd8]);
+/// for (name, value) in entity.properties() {
+///     match value {
+///         EdmValue::Binary(bytes) => println!("{name}: {} bytes", bytes.len()),
+///         value => println!("{name}: {value:?}, which is {}", value.edm_type().name()),
+///     }
+/// }
+/// assert_eq!(EdmValue::from(34).edm_type(), EdmType::Int32);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are those of the EDM types")]
 pub enum EdmValue {

@@ -102,7 +102,7 @@ async fn many_partitions_are_read_in_order() {
         QueryOptions { filter: Some(filter!(N >= 100)), page_size: Some(13), ..Default::default() };
     let wanted = ["p11", "p03", "p07", "none", "p03"];
     let found: Vec<_> =
-        table.query_partitions::<Entity>(wanted, options, 3).try_collect().await.unwrap();
+        table.query_partitions::<Entity>(wanted, 3, options).try_collect().await.unwrap();
     let found: Vec<_> = found
         .iter()
         .map(|stored| (stored.partition_key().to_owned(), stored.get::<i32>("N").unwrap()))

@@ -1,4 +1,7 @@
 //! The examples of the client crate, run as they are against the server.
+//!
+//! Cargo builds examples for the tests of their own package only, so they are taken in here as modules: all that is left out is
+//! a `main` that hands its arguments on and turns an error into the exit code.
 
 #[path = "../../../client/examples/employee_directory/directory.rs"]
 mod directory;
@@ -11,7 +14,7 @@ use crate::support::{account, fresh_name};
 async fn the_directory_walks_through_the_guide() {
     let account = account();
     let mut out = Vec::new();
-    directory::run(&account.service(), &fresh_name(), &mut out).await.unwrap();
+    directory::run(Some(account.connection_string()), &fresh_name(), &mut out).await.unwrap();
     let out = String::from_utf8(out).unwrap();
     assert!(out.contains("404 entities in 4 departments, written with 8 requests"), "{out}");
     assert!(out.contains("an employee by both keys: point query, 1 found, 1 request(s)"), "{out}");
@@ -28,15 +31,20 @@ async fn the_directory_walks_through_the_guide() {
     }
 }
 
+/// Each by its name, as a reader asks for one.
 #[tokio::test]
 async fn every_pattern_has_an_example_that_runs() {
     let account = account();
-    let mut out = Vec::new();
     let prefix = fresh_name();
-    shown::run(&account.service(), &prefix, &[], &mut out).await.unwrap();
-    let out = String::from_utf8(out).unwrap();
-    assert_eq!(out.lines().count(), shown::NAMES.len(), "{out}");
-    for line in [
+    let mut lines = Vec::new();
+    for name in shown::NAMES {
+        let (wanted, mut out) = ([name.to_owned()], Vec::new());
+        shown::run(Some(account.connection_string()), &prefix, &wanted, &mut out).await.unwrap();
+        let line = String::from_utf8(out).unwrap();
+        assert!(line.starts_with(&format!("{name}: ")) && line.lines().count() == 1, "{line}");
+        lines.push(line.trim_end().to_owned());
+    }
+    let expected = [
         "intra_partition_index: found employee 000223 by mail",
         "index_entities: Jones is 000152 and 000153",
         "compound_key: 2 reviews of employee 00123",
@@ -48,7 +56,30 @@ async fn every_pattern_has_an_example_that_runs() {
         "spread_writes: in order from 8 partitions: 0005 0006 0007 0008 0009",
         "client_join: employee 00010 works on floor 3",
         "heterogeneous: 2 of 3 entities are employees",
-    ] {
-        assert!(out.contains(line), "{line}\n{out}");
-    }
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[tokio::test]
+async fn the_examples_tell_what_they_cannot_do() {
+    let mut out = Vec::new();
+    let error = shown::run(None, "t", &["sharding".into()], &mut out).await.unwrap_err();
+    assert!(error.to_string().starts_with("there is no pattern sharding; there are intra_"));
+    assert!(directory::run(Some("AccountName=a"), "t", &mut out).await.is_err());
+    assert!(out.is_empty());
+}
+
+/// The list above is checked against this one, and this one against the modules.
+#[test]
+fn every_pattern_is_in_the_examples() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../client/src/patterns");
+    let mut modules: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .filter(|name| name != "mod")
+        .collect();
+    modules.sort_unstable();
+    let mut names = shown::NAMES;
+    names.sort_unstable();
+    assert_eq!(modules, names);
 }

@@ -3,6 +3,7 @@
 mod support;
 
 mod bulk;
+mod docs;
 mod encryption;
 mod entities;
 mod examples;
@@ -11,4 +12,5 @@ mod patterns;
 mod retries;
 mod sas;
 mod tls;
+mod tokens;
 mod typed;

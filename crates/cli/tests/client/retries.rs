@@ -11,7 +11,8 @@ use azure_core::http::{
 };
 use azure_core::time::Duration;
 use tavola_client::{
-    Entity, ErrorCode, ErrorExt, TableClient, TableClientOptions, UpdateMode, new_transport,
+    Entity, ErrorCode, ErrorExt, Operation, TableClient, TableClientOptions, UpdateMode,
+    new_transport,
 };
 
 use crate::support::TestTable;
@@ -109,5 +110,31 @@ async fn a_connection_that_was_never_made_changed_nothing() {
     assert!(error.is_transient());
     assert!(error.may_have_been_applied());
     assert!(table.get_entity::<Entity>("p", "s", None).await.is_ok(), "and it was");
+    table.delete().await;
+}
+
+/// Of a transaction that was applied and repeated, every operation finds its own entity, in a round of its own.
+#[tokio::test]
+async fn repeated_bulk_inserts_all_say_that_they_may_be_their_own() {
+    let table = TestTable::create().await;
+    let inserts = || {
+        let entities = ["a", "b", "c"].map(|row| Entity::new("p", row));
+        entities.map(|entity| Operation::insert(&entity).unwrap())
+    };
+    let (client, transport) = lossy_client(&table, 1, true);
+    let report = client.bulk(inserts(), None).await;
+    let failures: Vec<_> = report.failures().collect();
+    assert_eq!(failures.len(), 3);
+    for (index, error) in failures {
+        assert_eq!(error.code(), Some(ErrorCode::EntityAlreadyExists), "{index}");
+        assert!(error.may_have_been_applied(), "{index}");
+    }
+    assert_eq!(transport.attempts.load(Ordering::Relaxed), 4);
+
+    // Nothing was lost this time: the entities are somebody else's for certain.
+    let (client, _) = lossy_client(&table, 0, true);
+    let report = client.bulk(inserts(), None).await;
+    assert_eq!(report.progress.failed, 3);
+    assert!(report.failures().all(|(_, error)| !error.may_have_been_applied()));
     table.delete().await;
 }

@@ -49,8 +49,12 @@ enum Item {
 }
 
 /// Fills a table, walks through the guide's chapters, and deletes the table.
-pub async fn run(service: &TableServiceClient, name: &str, out: &mut impl Write) -> Result<()> {
-    let table = service.table_client(name)?;
+///
+/// # Errors
+/// A connection string that does not add up, and those of the service.
+pub async fn run(connection: Option<&str>, name: &str, out: &mut impl Write) -> Result<()> {
+    let connection = connection.unwrap_or("UseDevelopmentStorage=true");
+    let table = TableServiceClient::from_connection_string(connection, None)?.table_client(name)?;
     table.create_if_not_exists(None).await?;
     fill(&table, out).await?;
     design_for_querying(&table, out).await?;

@@ -1,16 +1,23 @@
 //! An employee directory, as the Table Design Guide builds one: each chapter asks a question and prints what it cost.
 //!
-//! `cargo run -p tavola-client --example employee_directory [connection string]`; without one, the server of the
-//! development account on this machine. The costs are told by Tavola; other servers answer without them.
+//! `cargo run -p tavola-client --example employee_directory [connection string]`; without one that in `TAVOLA_CONNECTION`,
+//! or else the server of the development account on this machine. The costs are told by Tavola; other servers answer without
+//! them.
+#![expect(clippy::print_stderr, reason = "a program tells its error there")]
 
 mod directory;
 
-use tavola_client::{Result, TableServiceClient};
+use std::process::ExitCode;
 
 #[tokio::main]
-async fn main() -> Result<()> {
-    let connection = std::env::args().nth(1).unwrap_or_else(|| "UseDevelopmentStorage=true".into());
-    let service = TableServiceClient::from_connection_string(&connection, None)?;
+async fn main() -> ExitCode {
+    let connection = std::env::args().nth(1).or_else(|| std::env::var("TAVOLA_CONNECTION").ok());
     let mut out = std::io::stdout().lock();
-    directory::run(&service, "EmployeeDirectory", &mut out).await
+    match directory::run(connection.as_deref(), "EmployeeDirectory", &mut out).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }

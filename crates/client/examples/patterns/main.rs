@@ -2,17 +2,22 @@
 //!
 //! `cargo run -p tavola-client --example patterns [name ...]`, with the connection string in `TAVOLA_CONNECTION`; without
 //! one, the server of the development account on this machine.
+#![expect(clippy::print_stderr, reason = "a program tells its error there")]
 
 mod shown;
 
-use tavola_client::{Result, TableServiceClient};
+use std::process::ExitCode;
 
 #[tokio::main]
-async fn main() -> Result<()> {
-    let connection = std::env::var("TAVOLA_CONNECTION");
-    let connection = connection.unwrap_or_else(|_| "UseDevelopmentStorage=true".into());
-    let service = TableServiceClient::from_connection_string(&connection, None)?;
+async fn main() -> ExitCode {
+    let connection = std::env::var("TAVOLA_CONNECTION").ok();
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let mut out = std::io::stdout().lock();
-    shown::run(&service, "Pattern", &wanted, &mut out).await
+    match shown::run(connection.as_deref(), "Pattern", &wanted, &mut std::io::stdout().lock()).await
+    {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }

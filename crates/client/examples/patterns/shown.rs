@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use azure_core::error::ErrorKind;
 use futures::TryStreamExt;
 use tavola_client::patterns::client_join::SmallTable;
 use tavola_client::patterns::compound_key::Compound;
@@ -34,13 +35,22 @@ pub const NAMES: [&str; 11] = [
     "heterogeneous",
 ];
 
-/// Shows the patterns that are wanted, each in a table of its own that is deleted afterwards.
+/// Shows the patterns that are wanted, or all, each in a table of its own that is deleted afterwards.
+///
+/// # Errors
+/// A name that no pattern has, and those of the service.
 pub async fn run(
-    service: &TableServiceClient,
+    connection: Option<&str>,
     prefix: &str,
     wanted: &[String],
     out: &mut impl Write,
 ) -> Result<()> {
+    if let Some(unknown) = wanted.iter().find(|name| !NAMES.contains(&name.as_str())) {
+        let message = format!("there is no pattern {unknown}; there are {}", NAMES.join(", "));
+        return Err(azure_core::Error::with_message(ErrorKind::Other, message));
+    }
+    let connection = connection.unwrap_or("UseDevelopmentStorage=true");
+    let service = &TableServiceClient::from_connection_string(connection, None)?;
     for (index, name) in NAMES.into_iter().enumerate() {
         if !wanted.is_empty() && !wanted.iter().any(|known| known == name) {
             continue;

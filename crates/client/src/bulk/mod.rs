@@ -13,11 +13,12 @@ mod packing;
 use std::fmt;
 use std::sync::Arc;
 
-use azure_core::http::Etag;
+use azure_core::http::{ClientMethodOptions, Context, Etag};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use crate::clients::TableClient;
+use crate::attempts::Attempts;
+use crate::clients::{CallOptions, TableClient};
 use crate::error::ErrorExt;
 use crate::transaction::{Operation, Transaction};
 use packing::{Packed, Packer};
@@ -26,6 +27,20 @@ use packing::{Packed, Packer};
 const CONCURRENCY: usize = 8;
 
 /// How to do bulk work.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use std::sync::Arc;
+/// use tavola_client::bulk::BulkOptions;
+///
+/// let options = BulkOptions {
+///     concurrency: Some(4),
+///     progress: Some(Arc::new(|progress| println!("{} done", progress.done))),
+/// };
+/// let report = table.bulk(Vec::new(), Some(options)).await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct BulkOptions {
     /// Transactions under way at a time; 8 unless set.
@@ -43,6 +58,24 @@ impl fmt::Debug for BulkOptions {
 }
 
 /// How far the work is.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// use std::sync::Arc;
+/// use tavola_client::bulk::{BulkOptions, BulkProgress};
+///
+/// // Whoever shows the progress reads it from here.
+/// let done = Arc::new(AtomicUsize::new(0));
+/// let shown = done.clone();
+/// let options = BulkOptions {
+///     progress: Some(Arc::new(move |progress: BulkProgress| {
+///         shown.store(progress.done, Ordering::Relaxed);
+///     })),
+///     ..Default::default()
+/// };
+/// # options.progress.unwrap()(BulkProgress { done: 7, failed: 0, transactions: 1 });
+/// # assert_eq!(done.load(Ordering::Relaxed), 7);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BulkProgress {
     /// Operations that were done.
@@ -54,6 +87,23 @@ pub struct BulkProgress {
 }
 
 /// What became of every operation.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use tavola_client::bulk::BulkReport;
+/// use tavola_client::{Entity, ErrorExt, Operation};
+///
+/// let report: BulkReport = table.bulk([Operation::insert(&Entity::new("Sales", "00010"))?], None).await;
+/// println!("{} of {} done", report.progress.done, report.outcomes.len());
+/// for (index, error) in report.failures() {
+///     println!("operation {index}: {error}");
+///     if error.may_have_been_applied() {
+///         println!("it may have happened all the same: read the entity to know");
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct BulkReport {
     /// The outcomes, in the order of the operations.
@@ -63,6 +113,23 @@ pub struct BulkReport {
 }
 
 /// What became of one operation.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use tavola_client::bulk::BulkOutcome;
+/// use tavola_client::{Entity, Operation};
+///
+/// let operations = ["00010", "00011"].map(|row| Operation::insert(&Entity::new("Sales", row)));
+/// let operations = operations.into_iter().collect::<Result<Vec<_>, _>>()?;
+/// for outcome in table.bulk(operations, None).await.outcomes {
+///     match outcome {
+///         BulkOutcome::Done(etag) => println!("done, the new version is {etag:?}"),
+///         BulkOutcome::Failed(error) => println!("failed: {error}"),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub enum BulkOutcome {
     /// It was done; the new version, unless it was a delete.
@@ -163,9 +230,12 @@ async fn run(table: &TableClient, packed: Packed) -> Finished {
     let keys = packed.keys();
     let Packed { mut operations } = packed;
     let (mut outcomes, mut transactions) = (Vec::with_capacity(operations.len()), 0);
+    // A lost answer was one to all operations: those that fail in a later round may have been applied too.
+    let attempts = Attempts::default();
     while !operations.is_empty() {
         transactions += 1;
-        match table.submit_transaction(&transaction_of(&operations), None).await {
+        let options = Some(options_with(&attempts));
+        match table.submit_transaction(&transaction_of(&operations), options).await {
             Ok(etags) => {
                 let done = operations.drain(..).zip(etags);
                 outcomes.extend(done.map(|((index, _), etag)| (index, BulkOutcome::Done(etag))));
@@ -186,6 +256,11 @@ async fn run(table: &TableClient, packed: Packed) -> Finished {
         }
     }
     Finished { keys, outcomes, transactions }
+}
+
+fn options_with(attempts: &Attempts) -> CallOptions {
+    let context = Context::new().with_value(attempts.clone());
+    CallOptions { method_options: ClientMethodOptions { context } }
 }
 
 fn transaction_of(operations: &[(usize, Operation)]) -> Transaction {

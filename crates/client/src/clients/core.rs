@@ -165,7 +165,8 @@ impl Core {
         for (name, value) in call.headers {
             request.insert_header(*name, (*value).to_owned());
         }
-        let attempts = Attempts::default();
+        // Bulk work brings one that outlives the call, because it sends the rest of a transaction again.
+        let attempts = options.context.value::<Attempts>().cloned().unwrap_or_default();
         let context = options.context.clone().with_value(attempts.clone());
         let unchecked = PipelineSendOptions { skip_checks: true, ..Default::default() };
         let response = self

@@ -7,6 +7,25 @@ use crate::entity::Stored;
 use crate::filter::Filter;
 
 /// Options of a client.
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use azure_core::http::{ClientOptions, ExponentialRetryOptions, RetryOptions};
+/// use tavola_client::{TableClientOptions, TableServiceClient};
+///
+/// let retry = ExponentialRetryOptions { max_retries: 3, ..Default::default() };
+/// let options = TableClientOptions {
+///     client_options: ClientOptions {
+///         retry: RetryOptions::exponential(retry),
+///         ..Default::default()
+///     },
+///     ..Default::default()
+/// };
+/// let service =
+///     TableServiceClient::from_connection_string("UseDevelopmentStorage=true", Some(options))?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct TableClientOptions {
     /// Retries, policies, transport and logging, as every client of `azure_core` has them.
@@ -16,6 +35,21 @@ pub struct TableClientOptions {
 }
 
 /// Options of a call that has no others.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use azure_core::http::{ClientMethodOptions, Context};
+/// use tavola_client::CallOptions;
+///
+/// /// What a policy of the caller's own finds in the context of each call.
+/// struct Purpose(&'static str);
+///
+/// let context = Context::new().with_value(Purpose("nightly clean-up"));
+/// let options = CallOptions { method_options: ClientMethodOptions { context } };
+/// table.delete(Some(options)).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
     /// The context of the call: a request id of the caller's own, values for the caller's policies.
@@ -23,6 +57,17 @@ pub struct CallOptions {
 }
 
 /// Options of reading one entity.
+///
+/// ```no_run
+/// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use tavola_client::{Entity, GetEntityOptions};
+///
+/// let options = GetEntityOptions { select: Some(vec!["Age".into()]), ..Default::default() };
+/// let jens = people.get_entity::<Entity>("Sales", "00010", Some(options)).await?;
+/// println!("{}", jens.get::<i32>("Age")?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct GetEntityOptions {
     /// The properties to read; all unless set. The keys and the timestamp always come along.
@@ -73,6 +118,20 @@ impl From<Filter> for Option<QueryOptions> {
 }
 
 /// Options of listing tables.
+///
+/// ```no_run
+/// # async fn run(service: tavola_client::TableServiceClient) -> azure_core::Result<()> {
+/// use futures::TryStreamExt;
+/// use tavola_client::{ListTablesOptions, filter};
+///
+/// let logs = ListTablesOptions {
+///     filter: Some(filter!(TableName.starts_with("logs"))),
+///     ..Default::default()
+/// };
+/// let names: Vec<String> = service.list_tables(Some(logs)).try_collect().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ListTablesOptions {
     /// Which tables, by their property `TableName`; all unless set.
@@ -86,6 +145,19 @@ pub struct ListTablesOptions {
 }
 
 /// What happens to the properties that an update does not name.
+///
+/// ```no_run
+/// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use tavola_client::{Entity, UpdateMode};
+///
+/// let jens = Entity::new("Sales", "00010");
+/// people.upsert_entity(&jens.clone().with("Age", 34), UpdateMode::Replace, None).await?;
+/// people.upsert_entity(&jens.clone().with("Phone", "1"), UpdateMode::Merge, None).await?;
+/// // Both properties are there now, and this leaves the phone alone there.
+/// people.upsert_entity(&jens.with("Phone", "2"), UpdateMode::Replace, None).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateMode {
     /// They stay.

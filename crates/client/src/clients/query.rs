@@ -23,12 +23,53 @@ const NEXT_TABLE_NAME: &str = "x-ms-continuation-nexttablename";
 ///
 /// [`continuation`](ItemIterator::continuation) tells where to go on, as a text that can be kept for later, and
 /// [`into_pages`](ItemIterator::into_pages) gives whole pages.
+///
+/// ```no_run
+/// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use azure_core::http::pager::PagerContinuation;
+/// use futures::TryStreamExt;
+/// use tavola_client::{Entity, EntityPager, QueryOptions};
+///
+/// let mut everyone: EntityPager<Entity> = people.query_entities(None);
+/// let first = everyone.try_next().await?;
+/// // Kept by whoever asks for the next page, such as a link in a web page.
+/// let token: Option<PagerContinuation> = everyone.into_continuation();
+/// let rest = QueryOptions { continuation: token, ..Default::default() };
+/// let mut rest = people.query_entities::<Entity>(rest);
+/// # Ok(())
+/// # }
+/// ```
 pub type EntityPager<T> = ItemIterator<EntityPage<T>>;
 
 /// A stream of table names.
+///
+/// ```no_run
+/// # async fn run(service: tavola_client::TableServiceClient) -> azure_core::Result<()> {
+/// use futures::TryStreamExt;
+/// use tavola_client::TablePager;
+///
+/// let tables: TablePager = service.list_tables(None);
+/// let names: Vec<String> = tables.try_collect().await?;
+/// # Ok(())
+/// # }
+/// ```
 pub type TablePager = ItemIterator<TablePage>;
 
 /// A page of entities.
+///
+/// ```no_run
+/// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use futures::TryStreamExt;
+/// use tavola_client::{Entity, EntityPage};
+///
+/// let mut pages = people.query_entities::<Entity>(None).into_pages();
+/// while let Some(page) = pages.try_next().await? {
+///     let EntityPage { entities, .. } = page;
+///     println!("{} entities by one request", entities.len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntityPage<T> {
     /// The entities, in the order of their keys. A page can be empty and have a successor.
@@ -38,6 +79,26 @@ pub struct EntityPage<T> {
 }
 
 /// What a Tavola server did for a page.
+///
+/// ```no_run
+/// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use futures::TryStreamExt;
+/// use tavola_client::{Entity, QueryOptions, QueryReport, filter};
+///
+/// let options = QueryOptions {
+///     filter: Some(filter!(PartitionKey == "Sales" && LastName == "Jones")),
+///     explain: true,
+///     ..Default::default()
+/// };
+/// let mut pages = people.query_entities::<Entity>(options).into_pages();
+/// while let Some(page) = pages.try_next().await? {
+///     if let Some(QueryReport { kind, rows_examined, rows_returned }) = page.report {
+///         println!("{kind}: {rows_examined} examined for {rows_returned}");
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryReport {
     /// `point`, `range`, `partition scan` or `table scan`.
@@ -59,6 +120,19 @@ impl<T: Send> Page for EntityPage<T> {
 }
 
 /// A page of table names.
+///
+/// ```no_run
+/// # async fn run(service: tavola_client::TableServiceClient) -> azure_core::Result<()> {
+/// use futures::TryStreamExt;
+/// use tavola_client::TablePage;
+///
+/// let mut pages = service.list_tables(None).into_pages();
+/// while let Some(TablePage { names }) = pages.try_next().await? {
+///     println!("{}", names.join(" "));
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TablePage {
     /// The names, in their order.

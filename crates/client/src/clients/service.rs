@@ -38,6 +38,17 @@ impl TableServiceClient {
     /// A client for the account at this endpoint: `https://account.table.core.windows.net`, or
     /// `http://host:port/account` as emulators and Tavola have it.
     ///
+    /// ```
+    /// # fn main() -> azure_core::Result<()> {
+    /// use tavola_client::{SharedKeyCredential, TableServiceClient};
+    ///
+    /// let credential = SharedKeyCredential::new("contoso", "a2V5")?;
+    /// let endpoint = "https://contoso.table.core.windows.net";
+    /// let service = TableServiceClient::new(endpoint, credential, None)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// An endpoint that is no URL.
     pub fn new(
@@ -68,6 +79,17 @@ impl TableServiceClient {
 
     /// A client for an endpoint whose URL carries a shared access signature.
     ///
+    /// ```
+    /// # fn main() -> azure_core::Result<()> {
+    /// use tavola_client::TableServiceClient;
+    ///
+    /// let url = "https://contoso.table.core.windows.net/?sv=2019-02-02&ss=t&srt=sco&sp=r&sig=AAAA";
+    /// let service = TableServiceClient::from_sas_url(url, None)?;
+    /// assert!(service.endpoint().query().is_none(), "the signature is not part of the address");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// A text that is no URL or has no signature.
     pub fn from_sas_url(url: &str, options: Option<TableClientOptions>) -> Result<Self> {
@@ -79,11 +101,33 @@ impl TableServiceClient {
     }
 
     /// The address of the account.
+    ///
+    /// ```
+    /// # fn main() -> azure_core::Result<()> {
+    /// use tavola_client::TableServiceClient;
+    ///
+    /// let text = "AccountName=contoso;AccountKey=a2V5";
+    /// let service = TableServiceClient::from_connection_string(text, None)?;
+    /// assert_eq!(service.endpoint().host_str(), Some("contoso.table.core.windows.net"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn endpoint(&self) -> &Url {
         self.core.endpoint()
     }
 
     /// A client for one table, which need not exist yet. It shares the connections of this one.
+    ///
+    /// ```
+    /// # fn main() -> azure_core::Result<()> {
+    /// use tavola_client::TableServiceClient;
+    ///
+    /// let service = TableServiceClient::from_connection_string("UseDevelopmentStorage=true", None)?;
+    /// assert_eq!(service.table_client("people")?.name(), "people");
+    /// assert!(service.table_client("no-such-name").is_err(), "letters and digits only");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// A name that no table can have.
@@ -94,6 +138,18 @@ impl TableServiceClient {
     }
 
     /// Makes a table.
+    ///
+    /// ```no_run
+    /// # async fn run(service: tavola_client::TableServiceClient) -> azure_core::Result<()> {
+    /// use tavola_client::ErrorExt;
+    ///
+    /// match service.create_table("people", None).await {
+    ///     Err(error) if error.is_already_there() => println!("somebody made it before"),
+    ///     result => result?,
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `TableAlreadyExists`, `TableBeingDeleted`, or a name that no table can have.
@@ -113,6 +169,15 @@ impl TableServiceClient {
 
     /// Makes a table if there is none; tells whether it did.
     ///
+    /// ```no_run
+    /// # async fn run(service: tavola_client::TableServiceClient) -> azure_core::Result<()> {
+    /// if service.create_table_if_not_exists("people", None).await? {
+    ///     println!("a new table");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`TableServiceClient::create_table`], without `TableAlreadyExists`.
     pub async fn create_table_if_not_exists(
@@ -128,6 +193,13 @@ impl TableServiceClient {
     }
 
     /// Deletes a table with all its entities.
+    ///
+    /// ```no_run
+    /// # async fn run(service: tavola_client::TableServiceClient) -> azure_core::Result<()> {
+    /// service.delete_table("people", None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `ResourceNotFound` when there is none.
@@ -164,6 +236,14 @@ impl TableServiceClient {
 
     /// Reads the service's settings: logging, metrics and CORS.
     ///
+    /// ```no_run
+    /// # async fn run(service: tavola_client::TableServiceClient) -> azure_core::Result<()> {
+    /// let properties = service.get_properties(None).await?;
+    /// println!("{} CORS rules", properties.cors.len());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// A credential that may not.
     pub async fn get_properties(&self, options: Option<CallOptions>) -> Result<ServiceProperties> {
@@ -175,6 +255,19 @@ impl TableServiceClient {
     }
 
     /// Changes the service's settings. The service may take up to 30 seconds to follow.
+    ///
+    /// ```no_run
+    /// # async fn run(service: tavola_client::TableServiceClient) -> azure_core::Result<()> {
+    /// use tavola_client::RetentionPolicy;
+    ///
+    /// // All settings are replaced, so change those that are there.
+    /// let mut properties = service.get_properties(None).await?;
+    /// properties.logging.delete = true;
+    /// properties.logging.retention = RetentionPolicy { days: Some(7) };
+    /// service.set_properties(&properties, None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `InvalidXmlDocument` for settings that the service does not take.
@@ -191,6 +284,17 @@ impl TableServiceClient {
     }
 
     /// Asks the readable copy how far it is behind.
+    ///
+    /// ```no_run
+    /// # async fn run(service: tavola_client::TableServiceClient) -> azure_core::Result<()> {
+    /// use tavola_client::ServiceStats;
+    ///
+    /// if let ServiceStats::Live { last_sync } = service.get_stats(None).await? {
+    ///     println!("the copy has everything up to {}", last_sync.to_iso());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// An account without a readable copy.

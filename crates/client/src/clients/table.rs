@@ -47,6 +47,17 @@ pub struct TableClient {
 impl TableClient {
     /// A client for a table of the account at this endpoint.
     ///
+    /// ```
+    /// # fn main() -> azure_core::Result<()> {
+    /// use tavola_client::{SasCredential, TableClient};
+    ///
+    /// let endpoint = "https://contoso.table.core.windows.net";
+    /// let token = SasCredential::new("sv=2019-02-02&tn=people&sp=r&se=2030-01-01&sig=AAAA");
+    /// let people = TableClient::new(endpoint, "people", token, None)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// An endpoint that is no URL, a name that no table can have.
     pub fn new(
@@ -60,6 +71,16 @@ impl TableClient {
     }
 
     /// A client for a table of the account that a [connection string](crate::ConnectionString) names.
+    ///
+    /// ```
+    /// # fn main() -> azure_core::Result<()> {
+    /// use tavola_client::TableClient;
+    ///
+    /// let people = TableClient::from_connection_string("UseDevelopmentStorage=true", "people", None)?;
+    /// assert_eq!(people.name(), "people");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// A connection string that does not add up, a name that no table can have.
@@ -78,6 +99,20 @@ impl TableClient {
 
     /// The same table, with some properties encrypted before they leave the client; see
     /// [`encryption`](crate::encryption).
+    ///
+    /// ```
+    /// # fn main() -> azure_core::Result<()> {
+    /// use std::sync::Arc;
+    /// use tavola_client::TableClient;
+    /// use tavola_client::encryption::{EncryptionPolicy, KeyRing};
+    ///
+    /// let people = TableClient::from_connection_string("UseDevelopmentStorage=true", "people", None)?;
+    /// let policy = EncryptionPolicy::new(Arc::new(KeyRing::new("2026", [7; 32])));
+    /// // Entities that are written from here on have the properties encrypted that their type marks.
+    /// let people = people.with_encryption(policy);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn with_encryption(mut self, policy: EncryptionPolicy) -> Self {
         self.encryption = Some(Arc::new(policy));
@@ -90,6 +125,16 @@ impl TableClient {
     }
 
     /// The name of the table.
+    ///
+    /// ```
+    /// # fn main() -> azure_core::Result<()> {
+    /// use tavola_client::TableClient;
+    ///
+    /// let people = TableClient::from_connection_string("UseDevelopmentStorage=true", "people", None)?;
+    /// println!("in table {}", people.name());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -98,6 +143,19 @@ impl TableClient {
     ///
     /// Trying again after a lost answer can find the entity of the first attempt: see
     /// [`may_have_been_applied`](ErrorExt::may_have_been_applied).
+    ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use tavola_client::{Entity, ErrorExt};
+    ///
+    /// match people.insert_entity(&Entity::new("Sales", "00010").with("Age", 34), None).await {
+    ///     Ok(etag) => println!("version {etag}"),
+    ///     Err(error) if error.is_already_there() => println!("taken: {error}"),
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `EntityAlreadyExists`, `TableNotFound`, or an entity that the service does not take.
@@ -120,6 +178,16 @@ impl TableClient {
 
     /// Adds an entity, or changes the one that has its keys. Doing it twice is doing it once.
     ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use tavola_client::{Entity, UpdateMode};
+    ///
+    /// let jens = Entity::new("Sales", "00010").with("Age", 34);
+    /// people.upsert_entity(&jens, UpdateMode::Replace, None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `TableNotFound`, or an entity that the service does not take; a merge while
     /// [encryption](TableClient::with_encryption) is on.
@@ -133,6 +201,21 @@ impl TableClient {
     }
 
     /// Changes an entity that is there.
+    ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use tavola_client::{Entity, ErrorExt, UpdateMode};
+    ///
+    /// let mut jens = people.get_entity::<Entity>("Sales", "00010", None).await?;
+    /// jens.set("Age", 35);
+    /// // Only if nobody changed it since: the version that was read goes along.
+    /// match people.update_entity(&jens.value, UpdateMode::Replace, &jens, None).await {
+    ///     Err(error) if error.is_precondition_failed() => println!("read it again, then decide"),
+    ///     result => println!("version {}", result?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `ResourceNotFound` when it is not, `UpdateConditionNotSatisfied` when somebody changed it since; a merge while
@@ -148,6 +231,15 @@ impl TableClient {
     }
 
     /// Deletes an entity.
+    ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use tavola_client::IfMatch;
+    ///
+    /// people.delete_entity("Sales", "00010", IfMatch::Any, None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `ResourceNotFound` when there is none, `UpdateConditionNotSatisfied` when somebody changed it since.
@@ -173,6 +265,16 @@ impl TableClient {
     }
 
     /// Reads an entity by its keys: the cheapest question there is.
+    ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use tavola_client::Entity;
+    ///
+    /// let jens = people.get_entity::<Entity>("Sales", "00010", None).await?;
+    /// println!("{} is {}", jens.get::<String>("FirstName")?, jens.get::<i32>("Age")?);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `ResourceNotFound` when there is none, `TableNotFound`.
@@ -200,6 +302,18 @@ impl TableClient {
 
     /// Reads an entity by its keys, if there is one.
     ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use tavola_client::Entity;
+    ///
+    /// match people.get_entity_if_exists::<Entity>("Sales", "00010", None).await? {
+    ///     Some(jens) => println!("version {}", jens.etag),
+    ///     None => println!("nobody has this id"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `TableNotFound`.
     pub async fn get_entity_if_exists<T: TableEntity>(
@@ -218,6 +332,19 @@ impl TableClient {
     /// The entities that a query finds, as a stream in the order of their keys.
     ///
     /// Takes [`QueryOptions`], a [`Filter`](crate::Filter), or `None` for everything.
+    ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use futures::TryStreamExt;
+    /// use tavola_client::{Entity, filter};
+    ///
+    /// let mut adults = people.query_entities::<Entity>(filter!(PartitionKey == "Sales" && Age >= 18));
+    /// while let Some(employee) = adults.try_next().await? {
+    ///     println!("{}", employee.row_key());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn query_entities<T: TableEntity + Send + 'static>(
         &self,
         options: impl Into<Option<QueryOptions>>,

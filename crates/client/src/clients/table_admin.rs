@@ -10,6 +10,13 @@ use crate::error::{ErrorExt, Result, conversion};
 impl TableClient {
     /// Makes the table.
     ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// people.create(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `TableAlreadyExists`, `TableBeingDeleted`.
     pub async fn create(&self, options: Option<CallOptions>) -> Result<()> {
@@ -17,6 +24,13 @@ impl TableClient {
     }
 
     /// Makes the table if there is none; tells whether it did.
+    ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// let is_new = people.create_if_not_exists(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `TableBeingDeleted`.
@@ -26,6 +40,18 @@ impl TableClient {
 
     /// Deletes the table with all its entities.
     ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use tavola_client::ErrorExt;
+    ///
+    /// match people.delete(None).await {
+    ///     Err(error) if error.is_not_found() => println!("it was gone"),
+    ///     result => result?,
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `ResourceNotFound` when there is none.
     pub async fn delete(&self, options: Option<CallOptions>) -> Result<()> {
@@ -33,6 +59,15 @@ impl TableClient {
     }
 
     /// Tells whether there is such a table.
+    ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// if !people.exists(None).await? {
+    ///     println!("there is no table {}", people.name());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// A credential that may not ask.
@@ -54,6 +89,15 @@ impl TableClient {
 
     /// Reads the stored access policies, which signatures can refer to.
     ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// for policy in people.get_access_policies(None).await? {
+    ///     println!("{}: {:?}", policy.id, policy.access_policy);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `TableNotFound`, or a client without the account's key.
     pub async fn get_access_policies(
@@ -67,6 +111,24 @@ impl TableClient {
 
     /// Replaces the stored access policies, of which there are at most five. Removing one revokes every signature
     /// that refers to it.
+    ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use tavola_client::{AccessPolicy, DateTime, Permissions, SignedIdentifier, TableSasSpec};
+    ///
+    /// let readers = SignedIdentifier {
+    ///     id: "readers".into(),
+    ///     access_policy: Some(AccessPolicy {
+    ///         start: None,
+    ///         expiry: DateTime::parse_iso("2030-01-01"),
+    ///         permission: Some(Permissions::READ),
+    ///     }),
+    /// };
+    /// people.set_access_policies(&[readers], None).await?;
+    /// let token = people.sas(&TableSasSpec::with_policy("people", "readers"))?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `InvalidXmlDocument` for more than five or an id twice, or a client without the account's key.

@@ -14,6 +14,18 @@ const AES_KEY_WRAP: &str = "A256KW";
 const WRAP_OVERHEAD: usize = 8;
 
 /// A content key, encrypted by a key of the provider.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> azure_core::Result<()> {
+/// use tavola_client::encryption::{KeyProvider, KeyRing, WrappedKey};
+///
+/// let ring = KeyRing::new("2026", [7; 32]);
+/// let WrappedKey { key_id, algorithm, bytes } = ring.wrap(&[9; 32]).await?;
+/// assert_eq!((key_id.as_str(), algorithm.as_str(), bytes.len()), ("2026", "A256KW", 40));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrappedKey {
     /// The provider's name of the key that wrapped it.
@@ -25,6 +37,52 @@ pub struct WrappedKey {
 }
 
 /// Wraps and unwraps content keys: a vault, a hardware module, or a [`KeyRing`] in memory.
+///
+/// A provider in front of another, such as one that remembers what a vault unwrapped:
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::sync::Mutex;
+///
+/// use async_trait::async_trait;
+/// use azure_core::Result;
+/// use tavola_client::encryption::{KeyProvider, KeyRing, WrappedKey};
+///
+/// #[derive(Debug)]
+/// struct Remembering<P> {
+///     vault: P,
+///     known: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
+/// }
+///
+/// #[async_trait]
+/// impl<P: KeyProvider> KeyProvider for Remembering<P> {
+///     async fn wrap(&self, content_key: &[u8]) -> Result<WrappedKey> {
+///         self.vault.wrap(content_key).await
+///     }
+///
+///     async fn unwrap(&self, wrapped: &WrappedKey) -> Result<Vec<u8>> {
+///         if let Some(key) = self.known.lock().unwrap().get(&wrapped.bytes) {
+///             return Ok(key.clone());
+///         }
+///         let key = self.vault.unwrap(wrapped).await?;
+///         self.known.lock().unwrap().insert(wrapped.bytes.clone(), key.clone());
+///         Ok(key)
+///     }
+///
+///     fn is_current(&self, wrapped: &WrappedKey) -> bool {
+///         self.vault.is_current(wrapped)
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let keys = Remembering { vault: KeyRing::new("2026", [7; 32]), known: Mutex::default() };
+/// let wrapped = keys.wrap(&[9; 32]).await?;
+/// assert_eq!(keys.unwrap(&wrapped).await?, [9; 32]);
+/// assert!(keys.is_current(&wrapped));
+/// # Ok(())
+/// # }
+/// ```
 #[async_trait]
 pub trait KeyProvider: fmt::Debug + Send + Sync {
     /// Encrypts a content key with the current key.

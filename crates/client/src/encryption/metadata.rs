@@ -24,7 +24,7 @@ pub(super) enum Protocol {
     /// Protocol 1.0 of the older libraries: AES-256-CBC.
     Cbc {
         initialization_vector: Vec<u8>,
-        /// The first Java library mixed the keys into the vectors in another order, and wrote lists otherwise.
+        /// azure-storage for Java mixed the keys into the vectors in another order, and wrote lists otherwise.
         is_java: bool,
     },
 }
@@ -106,7 +106,7 @@ impl Metadata {
             ("2.0", "AES_GCM_256") => Protocol::Gcm,
             ("1.0", "AES_CBC_256") => {
                 let vector = document.initialization_vector.as_deref().unwrap_or_default();
-                // Without the metadata it was the first Java library too.
+                // Without the metadata it was an early version of the Java library too.
                 let is_java = library.as_ref().is_none_or(|library| {
                     library.as_deref().is_some_and(|library| library.contains("Java"))
                 });

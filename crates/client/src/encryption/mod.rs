@@ -16,7 +16,9 @@
 //! values.
 //!
 //! Entities that the older .NET, Java and Python libraries encrypted (protocol 1.0, AES-256-CBC) are read if the policy
-//! [accepts](EncryptionPolicy::accept_protocol_1) them, and never written: that protocol does not detect changes.
+//! [accepts](EncryptionPolicy::accept_protocol_1) them, and never written: that protocol does not detect changes. The tests
+//! read entities that azure-cosmosdb-table for Python and azure-storage for Java wrote; the .NET library writes as Python's
+//! does.
 
 mod gcm;
 mod keys;
@@ -72,11 +74,50 @@ pub struct EncryptionPolicy {
 
 impl EncryptionPolicy {
     /// Encrypts the properties that a derived type marks.
+    ///
+    /// ```
+    /// # fn main() -> azure_core::Result<()> {
+    /// use std::sync::Arc;
+    /// use tavola_client::TableEntity;
+    /// use tavola_client::encryption::{EncryptionPolicy, KeyRing};
+    ///
+    /// #[derive(TableEntity)]
+    /// struct Employee {
+    ///     #[table(partition_key)]
+    ///     department: String,
+    ///     #[table(row_key)]
+    ///     id: String,
+    ///     #[table(encrypt)]
+    ///     salary: i64,
+    /// }
+    ///
+    /// let policy = EncryptionPolicy::new(Arc::new(KeyRing::new("2026", [7; 32])));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(keys: Arc<dyn KeyProvider>) -> Self {
         Self { keys, resolver: None, is_required: false, accepts_protocol_1: false }
     }
 
     /// Encrypts also the properties for which the resolver says so, by partition key, row key and property name.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> azure_core::Result<()> {
+    /// use std::sync::Arc;
+    /// use tavola_client::Entity;
+    /// use tavola_client::encryption::{EncryptionPolicy, KeyRing};
+    ///
+    /// let keys = Arc::new(KeyRing::new("2026", [7; 32]));
+    /// let policy = EncryptionPolicy::new(keys)
+    ///     .with_resolver(|partition_key, _row_key, name| partition_key == "Sales" && name == "Salary");
+    /// let jens = Entity::new("Sales", "00010").with("Salary", 85_000_i64);
+    /// let sealed = policy.encrypt(jens.clone(), &[]).await?;
+    /// assert!(sealed.get::<i64>("Salary").is_err(), "it is ciphertext now");
+    /// assert_eq!(policy.decrypt(sealed).await?, jens);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn with_resolver(
         mut self,
@@ -88,6 +129,20 @@ impl EncryptionPolicy {
 
     /// Refuses to read entities without encryption, and those in which a property that the resolver names is not
     /// encrypted: somebody may have put them there.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> azure_core::Result<()> {
+    /// use std::sync::Arc;
+    /// use tavola_client::Entity;
+    /// use tavola_client::encryption::{EncryptionPolicy, KeyRing};
+    ///
+    /// let policy = EncryptionPolicy::new(Arc::new(KeyRing::new("2026", [7; 32]))).require_encryption();
+    /// let smuggled_in = Entity::new("Sales", "00010").with("Salary", 85_000_i64);
+    /// assert!(policy.decrypt(smuggled_in).await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn require_encryption(mut self) -> Self {
         self.is_required = true;
@@ -96,6 +151,15 @@ impl EncryptionPolicy {
 
     /// Reads also what the older libraries encrypted. Whoever can write to the table can change such entities
     /// without being noticed.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tavola_client::encryption::{EncryptionPolicy, KeyRing};
+    ///
+    /// // Under the name that the older program gave the key.
+    /// let keys = KeyRing::new("local:key1", [7; 32]);
+    /// let policy = EncryptionPolicy::new(Arc::new(keys)).accept_protocol_1();
+    /// ```
     #[must_use]
     pub fn accept_protocol_1(mut self) -> Self {
         self.accepts_protocol_1 = true;
@@ -103,6 +167,24 @@ impl EncryptionPolicy {
     }
 
     /// Encrypts what the type marks and the resolver names.
+    ///
+    /// A client [with encryption](TableClient::with_encryption) does this by itself; this is for entities that go another way.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> azure_core::Result<()> {
+    /// use std::sync::Arc;
+    /// use tavola_client::Entity;
+    /// use tavola_client::encryption::{EncryptionPolicy, KeyRing};
+    ///
+    /// let policy = EncryptionPolicy::new(Arc::new(KeyRing::new("2026", [7; 32])));
+    /// let jens = Entity::new("Sales", "00010").with("Age", 34).with("Salary", 85_000_i64);
+    /// let sealed = policy.encrypt(jens, &["Salary"]).await?;
+    /// assert!(sealed.get::<Vec<u8>>("Salary").is_ok(), "stored as binary");
+    /// assert_eq!(sealed.get::<i32>("Age")?, 34);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// A provider that cannot wrap, a value that is too large once encrypted.
@@ -132,6 +214,23 @@ impl EncryptionPolicy {
     }
 
     /// Decrypts an entity; one that is not encrypted stays as it is, unless encryption is required.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> azure_core::Result<()> {
+    /// use std::sync::Arc;
+    /// use tavola_client::Entity;
+    /// use tavola_client::encryption::{EncryptionPolicy, KeyRing};
+    ///
+    /// let old = EncryptionPolicy::new(Arc::new(KeyRing::new("2025", [6; 32])));
+    /// let sealed = old.encrypt(Entity::new("Sales", "00010").with("Age", 34), &["Age"]).await?;
+    /// // The key was rotated, and the old one is kept to read with.
+    /// let keys = KeyRing::new("2026", [7; 32]).with_key("2025", [6; 32]);
+    /// let opened = EncryptionPolicy::new(Arc::new(keys)).decrypt(sealed).await?;
+    /// assert_eq!(opened.get::<i32>("Age")?, 34);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// A provider that cannot unwrap, an entity that was changed by somebody else, a protocol that is not accepted.
@@ -165,6 +264,19 @@ impl EncryptionPolicy {
     /// Wraps the content keys of a table's entities with the provider's current key; gives how many there were.
     ///
     /// The values are not touched. An entity that somebody changes meanwhile is left to them: they use the current key.
+    ///
+    /// ```no_run
+    /// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use std::sync::Arc;
+    /// use tavola_client::encryption::{EncryptionPolicy, KeyRing};
+    ///
+    /// let keys = KeyRing::new("2026", [7; 32]).with_key("2025", [6; 32]);
+    /// let policy = EncryptionPolicy::new(Arc::new(keys));
+    /// let count = policy.rewrap(&table).await?;
+    /// println!("{count} entities do not need the key of 2025 any more");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Those of the table and of the provider. What was done stays done, and doing it again goes on.

@@ -1,8 +1,9 @@
 //! Protocol 1.0 of the older libraries, for reading: AES-256-CBC with a vector per property.
 //!
 //! The vector of a property is the start of SHA-256 over the entity's vector, the keys and the property's name. The
-//! libraries for .NET and Python put the row key first, the first one for Java the partition key. All encrypt strings
-//! only. Nothing detects a changed ciphertext, which is why the policy must accept this protocol explicitly.
+//! libraries for .NET and Python put the row key first, azure-storage for Java the partition key; it also writes the list of
+//! encrypted properties without quotes. All encrypt strings only. Nothing detects a changed ciphertext, which is why the
+//! policy must accept this protocol explicitly.
 
 use aes::Aes256;
 use aes::cipher::block_padding::Pkcs7;
@@ -78,6 +79,7 @@ mod tests {
 
     use super::*;
     use crate::encryption::{EncryptionPolicy, KeyRing, METADATA_1};
+    use crate::entity::json;
 
     /// Written by azure-cosmosdb-table 1.0.6 for Python, with a key of 32 bytes of 7 and the resolver
     /// `name in ('Secret', 'Empty')`.
@@ -105,6 +107,37 @@ mod tests {
             .with("Empty", "")
             .with("Age", 34);
         assert_eq!(opened, expected);
+    }
+
+    /// Written by azure-storage for Java with the same key and the resolver `name in ('Secret', 'Empty', 'Note')`: two
+    /// entities, one of them with keys beyond ASCII. 4.1.0 is the first version that encrypts, and does not name itself
+    /// in the metadata; 8.6.6 is the last one.
+    #[tokio::test]
+    async fn what_the_java_library_wrote_is_read() {
+        for (version, is_named, text) in [
+            ("4.1.0", false, include_str!("../../fixtures/protocol_1_java_4.1.0.json")),
+            ("8.6.6", true, include_str!("../../fixtures/protocol_1_java_8.6.6.json")),
+        ] {
+            assert_eq!(text.contains("EncryptionLibrary"), is_named, "{version}");
+            let written = json::read_entities(text.as_bytes()).unwrap();
+            let keys = [("D\u{e9}p\u{f4}t \u{65e5}\u{672c}", "\u{1F600} 'x'"), ("Sales", "00010")];
+            assert_eq!(written.len(), keys.len(), "{version}");
+            for (stored, (partition_key, row_key)) in written.into_iter().zip(keys) {
+                let opened =
+                    policy().accept_protocol_1().decrypt(stored.into_value()).await.unwrap();
+                assert_eq!((opened.partition_key(), opened.row_key()), (partition_key, row_key));
+                assert_eq!(opened.properties().len(), 5, "{version}: {opened:?}");
+                for (name, expected) in [
+                    ("FirstName", "Jens"),
+                    ("Secret", "caf\u{e9} \u{1F600}"),
+                    ("Empty", ""),
+                    ("Note", "a longer text, of more than one block: [x, y]"),
+                ] {
+                    assert_eq!(opened.get::<String>(name).unwrap(), expected, "{version}");
+                }
+                assert_eq!(opened.get::<i32>("Age").unwrap(), 34);
+            }
+        }
     }
 
     #[tokio::test]

@@ -9,12 +9,33 @@ use crate::value::{EdmProperty, EdmValue};
 ///
 /// ```
 /// # fn main() -> azure_core::Result<()> {
-/// use tavola_client::Entity;
+/// use tavola_client::{EdmValue, Entity};
 ///
-/// let entity = Entity::new("Sales", "00010").with("FirstName", "Jens").with("Age", 34);
+/// let mut entity = Entity::new("Sales", "00010").with("FirstName", "Jens").with("Age", 34);
+/// assert_eq!((entity.partition_key(), entity.row_key()), ("Sales", "00010"));
+///
+/// // A property is read as a type; an option may be absent, and nothing is converted.
 /// assert_eq!(entity.get::<i32>("Age")?, 34);
 /// assert_eq!(entity.get::<Option<String>>("Phone")?, None);
 /// assert!(entity.get::<String>("Age").is_err());
+/// assert_eq!(entity.value("Age"), Some(&EdmValue::Int32(34)));
+///
+/// // Changing: `set` gives what was there, `None` removes, `take` moves the value out.
+/// assert_eq!(entity.set("Age", 35), Some(EdmValue::Int32(34)));
+/// entity.set_property("Phone", &Some("555-0100".to_owned()));
+/// entity.set_property("Phone", &None::<String>);
+/// assert_eq!(entity.take::<String>("FirstName")?, "Jens");
+/// assert_eq!(entity.remove("FirstName"), None);
+/// assert_eq!(entity.properties().collect::<Vec<_>>(), [("Age", &EdmValue::Int32(35))]);
+/// assert!(entity.stored_bytes() < 1024 * 1024, "what the service counts");
+///
+/// // A copy under other keys.
+/// let mut copy = entity.clone();
+/// copy.set_keys(entity.take_partition_key(), format!("age_{}", entity.get::<i32>("Age")?));
+/// assert_eq!(copy.take_row_key(), "age_35");
+/// for (name, value) in copy.into_properties() {
+///     println!("{name}: {value:?}");
+/// }
 /// # Ok(())
 /// # }
 /// ```

@@ -7,6 +7,22 @@ use azure_core::http::Etag;
 use crate::value::DateTime;
 
 /// A value as it was read, with its version and the moment of its last change.
+///
+/// ```no_run
+/// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use tavola_client::{Entity, Stored, UpdateMode};
+///
+/// let mut jens: Stored<Entity> = people.get_entity::<Entity>("Sales", "00010", None).await?;
+/// println!("version {} of {:?}", jens.etag, jens.timestamp);
+/// // It is used like the value itself, and tells a change which version it is meant for.
+/// jens.set("Age", 35);
+/// people.update_entity(&jens.value, UpdateMode::Replace, &jens, None).await?;
+///
+/// let age = jens.map(|entity| entity.get::<i32>("Age"));
+/// println!("{} as of {:?}", age.value?, age.timestamp);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored<T> {
     /// The entity.
@@ -19,6 +35,16 @@ pub struct Stored<T> {
 
 impl<T> Stored<T> {
     /// The entity alone.
+    ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use tavola_client::Entity;
+    ///
+    /// let stored = people.get_entity::<Entity>("Sales", "00010", None).await?;
+    /// let jens: Entity = stored.into_value();
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn into_value(self) -> T {
         self.value
     }

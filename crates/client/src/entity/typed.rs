@@ -4,6 +4,27 @@ use super::Entity;
 use crate::error::Result;
 
 /// The property that names the type of an entity in a table of several types.
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use tavola_client::{ENTITY_TYPE, ENTITY_VERSION, TableEntity};
+///
+/// #[derive(TableEntity)]
+/// #[table(entity_type = "Employee", version = 2, upgrade = upgrade)]
+/// struct Employee {
+///     #[table(partition_key)]
+///     department: String,
+///     #[table(row_key)]
+///     id: String,
+/// }
+///
+/// # fn upgrade(entity: tavola_client::Entity, _found: i32) -> azure_core::Result<tavola_client::Entity> { Ok(entity) }
+/// let entity = Employee { department: "Sales".into(), id: "00010".into() }.to_entity()?;
+/// assert_eq!(entity.get::<String>(ENTITY_TYPE)?, "Employee");
+/// assert_eq!(entity.get::<i32>(ENTITY_VERSION)?, 2);
+/// # Ok(())
+/// # }
+/// ```
 pub const ENTITY_TYPE: &str = "EntityType";
 /// The property that counts the versions of a type.
 pub const ENTITY_VERSION: &str = "EntityVersion";
@@ -39,6 +60,7 @@ pub const ENTITY_VERSION: &str = "EntityVersion";
 /// let entity = jens.to_entity()?;
 /// assert_eq!(entity, Entity::new("Sales", "00010").with("FirstName", "Jens").with("Age", 34));
 /// assert_eq!(Employee::from_entity(entity)?, jens);
+/// assert!(jens.encrypted_properties().is_empty(), "none is marked with #[table(encrypt)]");
 /// # Ok(())
 /// # }
 /// ```
@@ -75,6 +97,39 @@ impl TableEntity for Entity {
 
 /// A type that is a partition key or a row key: texts, and the codecs of
 /// [compound keys](crate::patterns::compound_key).
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use azure_core::Result;
+/// use tavola_client::{KeyField, TableEntity};
+///
+/// /// A department, whose names are all upper case in keys.
+/// #[derive(Debug, PartialEq)]
+/// struct Department(String);
+///
+/// impl KeyField for Department {
+///     fn to_key(&self) -> Result<String> {
+///         Ok(self.0.to_uppercase())
+///     }
+///
+///     fn from_key(key: String) -> Result<Self> {
+///         Ok(Self(key))
+///     }
+/// }
+///
+/// #[derive(TableEntity)]
+/// struct Employee {
+///     #[table(partition_key)]
+///     department: Department,
+///     #[table(row_key)]
+///     id: String,
+/// }
+///
+/// let jens = Employee { department: Department("Sales".into()), id: "00010".into() };
+/// assert_eq!(jens.to_entity()?.partition_key(), "SALES");
+/// # Ok(())
+/// # }
+/// ```
 pub trait KeyField: Sized {
     /// The key as it is stored.
     ///

@@ -7,10 +7,25 @@ use super::{Filter, Operator};
 use crate::value::{DateTime, EdmProperty};
 
 /// The partition key.
+///
+/// ```
+/// use tavola_client::{PARTITION_KEY, ROW_KEY};
+///
+/// let wanted = PARTITION_KEY.eq("Sales") & ROW_KEY.lt("B");
+/// assert_eq!(wanted.to_string(), "PartitionKey eq 'Sales' and RowKey lt 'B'");
+/// ```
 pub const PARTITION_KEY: Column<String> = Column::new("PartitionKey");
 /// The row key.
 pub const ROW_KEY: Column<String> = Column::new("RowKey");
 /// The moment of the last change. No index: a filter by it alone reads the whole table.
+///
+/// ```
+/// use tavola_client::{DateTime, PARTITION_KEY, TIMESTAMP};
+///
+/// let since = DateTime::parse_iso("2026-11-15").unwrap();
+/// let changed = PARTITION_KEY.eq("Sales") & TIMESTAMP.ge(since);
+/// assert!(changed.to_string().ends_with("Timestamp ge datetime'2026-11-15T00:00:00Z'"));
+/// ```
 pub const TIMESTAMP: Column<DateTime> = Column::new("Timestamp");
 
 /// A property and its Rust type.
@@ -20,6 +35,9 @@ pub const TIMESTAMP: Column<DateTime> = Column::new("Timestamp");
 ///
 /// const AGE: Column<i32> = Column::new("Age");
 /// assert_eq!((AGE.ge(18) & AGE.lt(65)).to_string(), "Age ge 18 and Age lt 65");
+/// assert_eq!((AGE.gt(17) | AGE.eq(3)).to_string(), "Age gt 17 or Age eq 3");
+/// assert_eq!((AGE.le(64) & AGE.ne(3)).to_string(), "Age le 64 and Age ne 3");
+/// assert_eq!(AGE.name(), "Age");
 /// ```
 ///
 /// A value of another type does not compile:
@@ -103,6 +121,12 @@ impl Column<String> {
     }
 
     /// The texts from the first to before the second.
+    ///
+    /// ```
+    /// use tavola_client::ROW_KEY;
+    ///
+    /// assert_eq!(ROW_KEY.between("B", "D").to_string(), "RowKey ge 'B' and RowKey lt 'D'");
+    /// ```
     pub fn between(&self, start: &str, end_exclusive: &str) -> Filter {
         self.ge(start) & self.lt(end_exclusive)
     }

@@ -7,6 +7,18 @@ use tavola_wire::filter::{Comparison, Expr, Literal, Operator, Plan, QueryKind};
 use super::Filter;
 
 /// How a query finds its entities, from the cheapest to the dearest. The words are those of the Table Design Guide.
+///
+/// ```
+/// use tavola_client::{Filter, QueryCost, filter};
+///
+/// /// For tests: no query of this program may scan a table.
+/// fn is_cheap(filter: &Filter) -> bool {
+///     filter.cost() < QueryCost::TableScan
+/// }
+///
+/// assert!(is_cheap(&filter!(PartitionKey == "Sales" && Age > 30)));
+/// assert_eq!(filter!(Age > 30).cost().to_string(), "table scan");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueryCost {
     /// Both keys are given: one entity is looked up.
@@ -31,6 +43,17 @@ impl fmt::Display for QueryCost {
 }
 
 /// A query that reads more than it finds.
+///
+/// ```
+/// use tavola_client::{QueryCost, ScanWarning, filter};
+///
+/// let Some(ScanWarning { cost, advice }) = filter!(PartitionKey == "Sales" && Age > 30).warning()
+/// else {
+///     panic!("the whole partition is read")
+/// };
+/// assert_eq!(cost, QueryCost::PartitionScan);
+/// assert!(advice.contains("RowKey"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanWarning {
     /// [`QueryCost::PartitionScan`] or [`QueryCost::TableScan`].

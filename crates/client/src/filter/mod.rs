@@ -34,9 +34,28 @@ use crate::value::EdmValue;
 pub use column::{Column, PARTITION_KEY, ROW_KEY, TIMESTAMP};
 pub use cost::{QueryCost, ScanWarning};
 pub use prefix::prefix_end;
+#[doc(hidden)]
 pub use tavola_wire::filter::Operator;
 
 /// Which entities a query finds.
+///
+/// ```
+/// use tavola_client::{Filter, ROW_KEY, filter};
+///
+/// let b_to_c = Filter::partition("Sales").and(ROW_KEY.between("B", "C"));
+/// let jens = Filter::key("Sales", "00010");
+/// let either = jens.or(b_to_c.clone());
+/// assert_eq!(
+///     either.to_string(),
+///     "(PartitionKey eq 'Sales' and RowKey eq '00010') \
+///      or (PartitionKey eq 'Sales' and RowKey ge 'B' and RowKey lt 'C')"
+/// );
+/// // Operators do the same, and `!` is there too.
+/// assert_eq!(filter!(PartitionKey == "Sales") & !filter!(Active), filter!(PartitionKey == "Sales" && !Active));
+/// // Everything, to start from when conditions are added one by one.
+/// assert_eq!(Filter::ALL.and(b_to_c.clone()), b_to_c);
+/// assert_eq!(Filter::parse(&b_to_c.to_string()).unwrap(), b_to_c);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter(Expr);
 

@@ -10,25 +10,7 @@
 //! small table. **Half-done**: the small side is as old as the cache allows, and the two sides were read at different
 //! moments: an entity may name a department that the cache does not have yet.
 //!
-//! ```no_run
-//! # async fn run(departments: tavola_client::TableClient, employees: tavola_client::TableClient) -> azure_core::Result<()> {
-//! use std::time::Duration;
-//! use futures::TryStreamExt;
-//! use tavola_client::Entity;
-//! use tavola_client::patterns::client_join::SmallTable;
-//!
-//! let departments = SmallTable::<Entity>::new(departments, None, Duration::from_secs(60));
-//! let mut joined = departments
-//!     .join(employees.query_entities::<Entity>(None), |employee| {
-//!         ("departments".into(), employee.partition_key().into())
-//!     })
-//!     .await?;
-//! while let Some((employee, department)) = joined.try_next().await? {
-//!     println!("{} in {:?}", employee.row_key(), department);
-//! }
-//! # Ok(())
-//! # }
-//! ```
+//! [`SmallTable`] shows it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,6 +28,29 @@ use crate::value::DateTime;
 type Rows<T> = HashMap<(String, String), Arc<T>>;
 
 /// A table in memory, loaded again when it is too old.
+///
+/// ```no_run
+/// # async fn run(departments: tavola_client::TableClient, employees: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use std::time::Duration;
+/// use futures::TryStreamExt;
+/// use tavola_client::Entity;
+/// use tavola_client::patterns::client_join::SmallTable;
+///
+/// let departments = SmallTable::<Entity>::new(departments, None, Duration::from_secs(60));
+/// let mut joined = departments
+///     .join(employees.query_entities::<Entity>(None), |employee| {
+///         ("departments".into(), employee.partition_key().into())
+///     })
+///     .await?;
+/// while let Some((employee, department)) = joined.try_next().await? {
+///     println!("{} in {:?}", employee.row_key(), department);
+/// }
+/// // One look-up in memory, and a fresh start after a change that must be seen.
+/// let sales = departments.get("departments", "Sales").await?;
+/// departments.forget();
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct SmallTable<T> {
     table: TableClient,

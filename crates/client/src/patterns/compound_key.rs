@@ -42,6 +42,28 @@ const SEPARATOR: char = ' ';
 const TICK_DIGITS: usize = 19;
 
 /// A key of several parts: a tuple of one to five.
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use tavola_client::patterns::compound_key::Compound;
+/// use tavola_client::{KeyField, TableEntity};
+///
+/// #[derive(TableEntity)]
+/// struct Review {
+///     #[table(partition_key)]
+///     department: String,
+///     /// The employee and the year.
+///     #[table(row_key)]
+///     key: Compound<(String, u32)>,
+/// }
+///
+/// let key = Compound(("00123".to_owned(), 2012));
+/// let review = Review { department: "Sales".into(), key };
+/// assert_eq!(review.to_entity()?.row_key(), "00123 0000002012");
+/// assert_eq!(Compound::<(String, u32)>::from_key("00123 0000002012".into())?, review.key);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Compound<T>(pub T);
 
@@ -61,6 +83,37 @@ pub struct Compound<T>(pub T);
 pub struct Inverted<T>(pub T);
 
 /// A part of a compound key.
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use azure_core::Result;
+/// use tavola_client::KeyField;
+/// use tavola_client::patterns::compound_key::{Compound, KeyPart};
+///
+/// /// Sorts by weight, which the names would not.
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// enum Priority {
+///     High,
+///     Low,
+/// }
+///
+/// impl KeyPart for Priority {
+///     fn write_part(&self, key: &mut String) {
+///         (*self as u16).write_part(key);
+///     }
+///
+///     fn read_part(text: &str) -> Result<Self> {
+///         Ok(if u16::read_part(text)? == 0 { Self::High } else { Self::Low })
+///     }
+/// }
+///
+/// let high = Compound((Priority::High, 7_u16)).to_key()?;
+/// assert_eq!(high, "00000 00007");
+/// assert!(high < Compound((Priority::Low, 1_u16)).to_key()?);
+/// assert_eq!(Compound::<(Priority, u16)>::from_key(high)?.0.0, Priority::High);
+/// # Ok(())
+/// # }
+/// ```
 pub trait KeyPart: Sized {
     /// Appends the part.
     fn write_part(&self, key: &mut String);
@@ -75,6 +128,16 @@ pub trait KeyPart: Sized {
 impl<T: Parts> Compound<T> {
     /// The start of all keys that begin with these parts and have more: for
     /// [`starts_with`](crate::Column::starts_with).
+    ///
+    /// ```
+    /// use tavola_client::patterns::compound_key::Compound;
+    /// use tavola_client::{Filter, QueryCost, ROW_KEY};
+    ///
+    /// // All reviews of this employee, and none of 001234's.
+    /// let prefix = Compound(("00123".to_owned(),)).prefix().unwrap();
+    /// let reviews = Filter::partition("Sales") & ROW_KEY.starts_with(&prefix);
+    /// assert_eq!(reviews.cost(), QueryCost::RowRange);
+    /// ```
     ///
     /// # Errors
     /// None today; as [`KeyField::to_key`].
@@ -101,6 +164,19 @@ impl<T: Parts> KeyField for Compound<T> {
 }
 
 /// The tuples that are compound keys.
+///
+/// ```
+/// use tavola_client::KeyField;
+/// use tavola_client::patterns::compound_key::{Compound, Parts};
+///
+/// /// Any compound key, whatever its parts are.
+/// fn show(key: Compound<impl Parts>) -> String {
+///     key.to_key().unwrap()
+/// }
+///
+/// assert_eq!(show(Compound((7_u16,))), "00007");
+/// assert_eq!(show(Compound((7_u16, "a".to_owned()))), "00007 a");
+/// ```
 pub trait Parts: Sized {
     #[doc(hidden)]
     fn push_all(&self, key: &mut String);

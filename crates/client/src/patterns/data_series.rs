@@ -10,17 +10,7 @@
 //! **Cost**: recording is one request, reading a period is one. **Half-done**: nothing; a merge changes its slots and no
 //! others, so that several writers of one period do not disturb each other unless they write the same slot: the last wins.
 //!
-//! ```no_run
-//! # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
-//! use tavola_client::patterns::data_series::DataSeries;
-//!
-//! let messages = DataSeries::<i32>::new(table, 24)?;
-//! messages.record("jens", "2026-11-15", [(9, 12), (10, 31)]).await?;
-//! let day: Vec<Option<i32>> = messages.read("jens", "2026-11-15").await?;
-//! assert_eq!((day[9], day[11]), (Some(12), None));
-//! # Ok(())
-//! # }
-//! ```
+//! [`DataSeries`] shows it.
 
 use std::marker::PhantomData;
 
@@ -32,6 +22,18 @@ use crate::error::{Result, refused};
 use crate::value::EdmProperty;
 
 /// Series with a fixed number of slots per period.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use tavola_client::patterns::data_series::DataSeries;
+///
+/// let messages = DataSeries::<i32>::new(table, 24)?;
+/// messages.record("jens", "2026-11-15", [(9, 12), (10, 31)]).await?;
+/// let day: Vec<Option<i32>> = messages.read("jens", "2026-11-15").await?;
+/// assert_eq!((day[9], day[11]), (Some(12), None));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct DataSeries<T> {
     table: TableClient,

@@ -9,18 +9,7 @@
 //! **Cost**: reading is one point query instead of two; a change is one transaction over the source and its copies.
 //! **Half-done**: nothing; the copies change with the source.
 //!
-//! ```no_run
-//! # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
-//! use tavola_client::Entity;
-//! use tavola_client::patterns::denormalization::Denormalization;
-//!
-//! let copies = Denormalization::new().copy("Name", "ManagerName").copy("Email", "ManagerEmail");
-//! let mut manager = table.get_entity::<Entity>("Sales", "00010", None).await?;
-//! manager.set("Email", "jens@contoso.com");
-//! copies.update(&table, &manager, ["Department"]).await?;
-//! # Ok(())
-//! # }
-//! ```
+//! [`Denormalization`] shows it.
 
 use azure_core::http::Etag;
 
@@ -30,6 +19,22 @@ use crate::error::Result;
 use crate::transaction::Transaction;
 
 /// Which properties are copied, and under which names.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use tavola_client::Entity;
+/// use tavola_client::patterns::denormalization::Denormalization;
+///
+/// let copies = Denormalization::new().copy("Name", "ManagerName").copy("Email", "ManagerEmail");
+/// let mut manager = table.get_entity::<Entity>("Sales", "00010", None).await?;
+/// manager.set("Email", "jens@contoso.com");
+/// copies.update(&table, &manager, ["Department"]).await?;
+/// // A new target starts with the copies.
+/// let team = copies.copies_of(&manager, "Team7").with("Name", "Team 7");
+/// table.insert_entity(&team, None).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Denormalization {
     properties: Vec<(String, String)>,

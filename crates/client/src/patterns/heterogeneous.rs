@@ -59,9 +59,42 @@ use crate::entity::{ENTITY_TYPE, Entity};
 use crate::error::Result;
 use crate::filter::{Filter, Operator};
 
+/// Implements [`PropertySet`](trait@PropertySet) for a struct.
+///
+/// ```
+/// use tavola_client::patterns::heterogeneous::PropertySet;
+///
+/// #[derive(PropertySet)]
+/// #[table(rename_all = "PascalCase")]
+/// struct Address {
+///     street: String,
+///     #[table(rename = "ZIP")]
+///     zip: Option<String>,
+/// }
+/// ```
+#[doc(inline)]
 pub use tavola_client_derive::PropertySet;
 
 /// Properties that several entity types have in common.
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use tavola_client::Entity;
+/// use tavola_client::patterns::heterogeneous::PropertySet;
+///
+/// #[derive(PropertySet)]
+/// #[table(rename_all = "PascalCase")]
+/// struct Person {
+///     first_name: String,
+/// }
+///
+/// let mut entity = Entity::new("Sales", "00010").with("Age", 34);
+/// Person { first_name: "Jens".into() }.write_to(&mut entity);
+/// assert_eq!(entity.get::<String>("FirstName")?, "Jens");
+/// assert_eq!(Person::take_from(&mut entity)?.first_name, "Jens");
+/// # Ok(())
+/// # }
+/// ```
 pub trait PropertySet: Sized {
     /// Writes the properties into an entity.
     fn write_to(&self, entity: &mut Entity);

@@ -11,17 +11,7 @@
 //! all; while several are dropped, some are gone and some are still there. Azure refuses to make a table again for some 40
 //! seconds after it was deleted, so drop only what is never written to again.
 //!
-//! ```no_run
-//! # async fn run(service: tavola_client::TableServiceClient) -> azure_core::Result<()> {
-//! use tavola_client::patterns::high_volume_delete::{Period, TablePerPeriod};
-//! use tavola_client::{DateTime, Entity, now};
-//!
-//! let logins = TablePerPeriod::new(service, "logins", Period::Month)?;
-//! logins.insert(now(), &Entity::new("jens", "0001")).await?;
-//! let dropped = logins.drop_before(DateTime::parse_iso("2026-01-01").unwrap()).await?;
-//! # Ok(())
-//! # }
-//! ```
+//! [`TablePerPeriod`] shows it.
 
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -39,6 +29,21 @@ use crate::value::DateTime;
 const PERIODS_AHEAD: usize = 4;
 
 /// How long a table takes writes.
+///
+/// ```
+/// use tavola_client::patterns::high_volume_delete::{Period, TablePerPeriod};
+/// use tavola_client::{DateTime, TableServiceClient};
+///
+/// # fn main() -> azure_core::Result<()> {
+/// let service = TableServiceClient::from_connection_string("UseDevelopmentStorage=true", None)?;
+/// let moment = DateTime::parse_iso("2026-11-15").unwrap();
+/// let by_day = TablePerPeriod::new(service.clone(), "logins", Period::Day)?;
+/// assert_eq!(by_day.table_at(moment)?.name(), "logins20261115");
+/// let by_month = TablePerPeriod::new(service, "logins", Period::Month)?;
+/// assert_eq!(by_month.table_at(moment)?.name(), "logins202611");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
     /// A table for each day, in UTC.
@@ -65,6 +70,27 @@ impl Period {
 }
 
 /// Tables that share a prefix, one for each period.
+///
+/// ```no_run
+/// # async fn run(service: tavola_client::TableServiceClient) -> azure_core::Result<()> {
+/// use futures::TryStreamExt;
+/// use tavola_client::patterns::high_volume_delete::{Period, TablePerPeriod};
+/// use tavola_client::{DateTime, Entity, now};
+///
+/// let logins = TablePerPeriod::new(service, "logins", Period::Month)?;
+/// logins.insert(now(), &Entity::new("jens", "0001")).await?;
+/// let dropped = logins.drop_before(DateTime::parse_iso("2026-01-01").unwrap()).await?;
+/// // The table of a moment, for anything else.
+/// println!("written to {}", logins.table_at(now())?.name());
+///
+/// let (from, to) = (DateTime::parse_iso("2026-10-01").unwrap(), now());
+/// let mut recent = logins.query::<Entity>(from, to, None).await?;
+/// while let Some(login) = recent.try_next().await? {
+///     println!("{}", login.partition_key());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct TablePerPeriod {
     service: TableServiceClient,

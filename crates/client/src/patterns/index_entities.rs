@@ -14,18 +14,7 @@
 //! [`IndexEntities::remove`] change the list alone: between that and your change of the entity, a reader can find a key
 //! without its entity, or the other way round.
 //!
-//! ```no_run
-//! # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
-//! use tavola_client::Entity;
-//! use tavola_client::patterns::index_entities::IndexEntities;
-//!
-//! let by_name = IndexEntities::new(table, "lastname_");
-//! by_name.insert(&Entity::new("Sales", "000152").with("FirstName", "Jens"), "Jones").await?;
-//! assert_eq!(by_name.keys("Sales", "Jones").await?, ["000152"]);
-//! let everyone = by_name.entities::<Entity>("Sales", "Jones").await?;
-//! # Ok(())
-//! # }
-//! ```
+//! [`IndexEntities`] shows it.
 
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -47,6 +36,24 @@ const PROPERTIES_PER_ENTITY: usize = 16;
 const LOOK_UPS: usize = 8;
 
 /// Lists of keys in the partitions of a table.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use tavola_client::Entity;
+/// use tavola_client::patterns::index_entities::IndexEntities;
+///
+/// let by_name = IndexEntities::new(table, "lastname_");
+/// by_name.insert(&Entity::new("Sales", "000152").with("FirstName", "Jens"), "Jones").await?;
+/// assert_eq!(by_name.keys("Sales", "Jones").await?, ["000152"]);
+/// let everyone = by_name.entities::<Entity>("Sales", "Jones").await?;
+/// by_name.delete("Sales", "000152", "Jones").await?;
+///
+/// // The list alone, when the entity is there already or changes elsewhere.
+/// by_name.add("Sales", "Jones", "000153").await?;
+/// by_name.remove("Sales", "Jones", "000153").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct IndexEntities {
     table: TableClient,
@@ -68,6 +75,16 @@ impl IndexEntities {
     }
 
     /// Starts another index entity after so many UTF-16 units, instead of at the size of an entity.
+    ///
+    /// ```no_run
+    /// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use tavola_client::patterns::index_entities::IndexEntities;
+    ///
+    /// // Smaller entities: less is sent for each change of a long list, and more is read for the whole.
+    /// let by_name = IndexEntities::new(table, "lastname_").with_units_per_entity(8_000);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn with_units_per_entity(mut self, units: usize) -> Self {
         self.units_per_entity = units.clamp(1, self.units_per_entity);

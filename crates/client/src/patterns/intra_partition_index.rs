@@ -12,17 +12,7 @@
 //! **Half-done**: nothing; the copies change together. A partial copy points to an entity that may be newer than the copy by the
 //! time it is read, never older.
 //!
-//! ```no_run
-//! # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
-//! use tavola_client::Entity;
-//! use tavola_client::patterns::intra_partition_index::IntraPartitionIndex;
-//!
-//! let employees = IntraPartitionIndex::new(table, "empid_").with_full_copy("email_", "Email");
-//! employees.save(&Entity::new("Sales", "000223").with("Email", "jonesj@contoso.com")).await?;
-//! let found = employees.find("Sales", "email_", "jonesj@contoso.com").await?;
-//! # Ok(())
-//! # }
-//! ```
+//! [`IntraPartitionIndex`] shows it.
 
 use super::Races;
 use super::compound_key::KeyPart;
@@ -36,6 +26,20 @@ use crate::value::EdmValue;
 const PRIMARY: &str = "PrimaryRowKey";
 
 /// Entities with copies under other row keys.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use tavola_client::Entity;
+/// use tavola_client::patterns::intra_partition_index::IntraPartitionIndex;
+///
+/// let employees = IntraPartitionIndex::new(table, "empid_").with_full_copy("email_", "Email");
+/// employees.save(&Entity::new("Sales", "000223").with("Email", "jonesj@contoso.com")).await?;
+/// let found = employees.find("Sales", "email_", "jonesj@contoso.com").await?;
+/// let by_id = employees.get("Sales", "000223").await?;
+/// employees.delete("Sales", "000223").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct IntraPartitionIndex {
     table: TableClient,
@@ -64,6 +68,18 @@ impl IntraPartitionIndex {
     }
 
     /// Keeps a copy of some properties, or of none: then it is a pointer, and finding takes a second look-up.
+    ///
+    /// ```no_run
+    /// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+    /// use tavola_client::patterns::intra_partition_index::IntraPartitionIndex;
+    ///
+    /// let employees = IntraPartitionIndex::new(table, "empid_")
+    ///     // Names for a list, and a mere pointer.
+    ///     .with_partial_copy("email_", "Email", ["FirstName", "LastName"])
+    ///     .with_partial_copy("badge_", "Badge", [""; 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn with_partial_copy(
         self,

@@ -10,19 +10,7 @@
 //! **Cost**: an append is one request of one entity. `latest(n)` is one request for up to 1000. A range of time is a range
 //! of row keys. **Half-done**: nothing. Entities that are written out of order appear in their place, below newer ones.
 //!
-//! ```no_run
-//! # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
-//! use tavola_client::patterns::log_tail::LogTail;
-//! use tavola_client::{Entity, now};
-//!
-//! let claims = LogTail::new(table);
-//! claims.append(now(), Entity::new("00123", "").with("Amount", 42.5)).await?;
-//! for claim in claims.latest::<Entity>("00123", 10).await? {
-//!     println!("{}", claim.get::<f64>("Amount")?);
-//! }
-//! # Ok(())
-//! # }
-//! ```
+//! [`LogTail`] shows it.
 
 use azure_core::Uuid;
 use futures::{StreamExt, TryStreamExt};
@@ -35,9 +23,53 @@ use crate::filter::{Filter, ROW_KEY};
 use crate::value::DateTime;
 
 /// A row key that counts down with time; the GUID tells apart what happened in the same tick.
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use tavola_client::patterns::log_tail::{LogTail, TailKey};
+/// use tavola_client::{DateTime, KeyField, TableEntity};
+///
+/// #[derive(TableEntity)]
+/// #[table(rename_all = "PascalCase")]
+/// struct Claim {
+///     #[table(partition_key)]
+///     employee: String,
+///     #[table(row_key)]
+///     at: TailKey,
+///     amount: f64,
+/// }
+///
+/// let at = DateTime::parse_iso("2026-11-15T12:00:00Z").unwrap();
+/// let claim = Claim { employee: "00123".into(), at: LogTail::row_key(at), amount: 42.5 };
+/// assert_eq!(LogTail::moment_of(&claim.at.to_key()?)?, at);
+/// # Ok(())
+/// # }
+/// ```
 pub type TailKey = Compound<(Inverted<DateTime>, Uuid)>;
 
 /// Logs in a table, one for each partition.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use futures::TryStreamExt;
+/// use tavola_client::patterns::log_tail::LogTail;
+/// use tavola_client::{DateTime, Entity, now};
+///
+/// let claims = LogTail::new(table);
+/// claims.append(now(), Entity::new("00123", "").with("Amount", 42.5)).await?;
+/// for claim in claims.latest::<Entity>("00123", 10).await? {
+///     println!("{}", claim.get::<f64>("Amount")?);
+/// }
+/// // The claims of a day, whose moments the keys tell.
+/// let (from, before) =
+///     (DateTime::parse_iso("2026-11-15").unwrap(), DateTime::parse_iso("2026-11-16").unwrap());
+/// let mut day = claims.between::<Entity>("00123", from, before);
+/// while let Some(claim) = day.try_next().await? {
+///     println!("{}", LogTail::moment_of(claim.row_key())?.to_iso());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct LogTail {
     table: TableClient,
@@ -50,6 +82,15 @@ impl LogTail {
     }
 
     /// The row key of something that happened at this moment.
+    ///
+    /// ```
+    /// use tavola_client::patterns::log_tail::LogTail;
+    /// use tavola_client::{DateTime, KeyField};
+    ///
+    /// let (noon, later) = ("2026-11-15T12:00:00Z", "2026-11-15T12:00:01Z");
+    /// let key = |text| LogTail::row_key(DateTime::parse_iso(text).unwrap()).to_key().unwrap();
+    /// assert!(key(later) < key(noon), "the newest comes first");
+    /// ```
     pub fn row_key(at: DateTime) -> TailKey {
         Compound((Inverted(at), Uuid::new_v4()))
     }

@@ -12,21 +12,7 @@
 //! **Half-done**: a range is read from the buckets at slightly different moments, so that of two writes, the later can be
 //! seen without the earlier.
 //!
-//! ```no_run
-//! # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
-//! use futures::TryStreamExt;
-//! use tavola_client::Entity;
-//! use tavola_client::patterns::spread_writes::Spread;
-//!
-//! let events = Spread::new(table, 16)?;
-//! events.upsert(Entity::new("clicks", "2026-11-15T12:00:00.123").with("Page", "/")).await?;
-//! let mut morning = events.range::<Entity>("clicks", "2026-11-15T06", "2026-11-15T12");
-//! while let Some(click) = morning.try_next().await? {
-//!     println!("{}", click.row_key());
-//! }
-//! # Ok(())
-//! # }
-//! ```
+//! [`Spread`] shows it.
 
 use azure_core::http::Etag;
 use futures::StreamExt;
@@ -43,6 +29,26 @@ use crate::parallel::merge_sorted;
 const BUCKETS_MAX: u16 = 256;
 
 /// A table whose partitions are spread over buckets.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use futures::TryStreamExt;
+/// use tavola_client::Entity;
+/// use tavola_client::patterns::spread_writes::Spread;
+///
+/// let events = Spread::new(table, 16)?;
+/// events.upsert(Entity::new("clicks", "2026-11-15T12:00:00.123").with("Page", "/")).await?;
+/// let mut morning = events.range::<Entity>("clicks", "2026-11-15T06", "2026-11-15T12");
+/// while let Some(click) = morning.try_next().await? {
+///     println!("{}", click.row_key());
+/// }
+/// // Whoever writes on other ways needs the partition key of the bucket.
+/// let key = events.partition_key("clicks", "2026-11-15T12:00:00.123");
+/// let click = events.get::<Entity>("clicks", "2026-11-15T12:00:00.123").await?;
+/// assert_eq!(click.map(|stored| stored.partition_key().to_owned()), Some(key));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Spread {
     table: TableClient,

@@ -11,21 +11,7 @@
 //! were needed. At most 99 rows and 4 MiB fit. **Half-done**: writers replace all rows at once. A reader whose answer comes
 //! in several pages can see pages of two versions; every row carries the version, and the read is done again if they differ.
 //!
-//! ```no_run
-//! # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
-//! use tavola_client::Entity;
-//! use tavola_client::patterns::wide_entity::WideEntities;
-//!
-//! let mut survey = Entity::new("surveys", "2026");
-//! for question in 0..600 {
-//!     survey.set(format!("Answer{question}"), question % 5);
-//! }
-//! let surveys = WideEntities::new(table);
-//! surveys.upsert(&survey).await?;
-//! assert_eq!(surveys.get("surveys", "2026").await?, Some(survey));
-//! # Ok(())
-//! # }
-//! ```
+//! [`WideEntities`] shows it.
 
 use azure_core::Uuid;
 use futures::TryStreamExt;
@@ -46,6 +32,23 @@ const ROWS: &str = "WideRows";
 const MARK_BYTES: usize = 128;
 
 /// A table of entities that may be wider than one.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use tavola_client::Entity;
+/// use tavola_client::patterns::wide_entity::WideEntities;
+///
+/// let mut survey = Entity::new("surveys", "2026");
+/// for question in 0..600 {
+///     survey.set(format!("Answer{question}"), question % 5);
+/// }
+/// let surveys = WideEntities::new(table);
+/// surveys.upsert(&survey).await?;
+/// assert_eq!(surveys.get("surveys", "2026").await?, Some(survey));
+/// assert!(surveys.delete("surveys", "2026").await?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct WideEntities {
     table: TableClient,

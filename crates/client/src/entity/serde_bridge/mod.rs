@@ -90,6 +90,27 @@ impl<T: Serialize + DeserializeOwned> TableEntity for Serde<T> {
 }
 
 /// Marks a serde field as `Edm.Guid`: `#[serde(with = "tavola_client::guid")]`.
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use serde::{Deserialize, Serialize};
+/// use tavola_client::{EdmValue, Serde, TableEntity, Uuid};
+///
+/// #[derive(Serialize, Deserialize)]
+/// #[serde(rename_all = "PascalCase")]
+/// struct Device {
+///     partition_key: String,
+///     row_key: String,
+///     #[serde(with = "tavola_client::guid")]
+///     serial: Uuid,
+/// }
+///
+/// let serial = Uuid::from_u128(7);
+/// let device = Device { partition_key: "hall".into(), row_key: "1".into(), serial };
+/// assert_eq!(Serde(device).to_entity()?.value("Serial"), Some(&EdmValue::Guid(serial)));
+/// # Ok(())
+/// # }
+/// ```
 pub mod guid {
     use super::*;
 
@@ -112,6 +133,27 @@ pub mod guid {
 }
 
 /// Marks a serde field as `Edm.DateTime`: `#[serde(with = "tavola_client::date_time")]`.
+///
+/// ```
+/// # fn main() -> azure_core::Result<()> {
+/// use serde::{Deserialize, Serialize};
+/// use tavola_client::{DateTime, EdmValue, Serde, TableEntity};
+///
+/// #[derive(Serialize, Deserialize)]
+/// #[serde(rename_all = "PascalCase")]
+/// struct Login {
+///     partition_key: String,
+///     row_key: String,
+///     #[serde(with = "tavola_client::date_time")]
+///     at: DateTime,
+/// }
+///
+/// let at = DateTime::parse_iso("2026-11-15T12:00:00Z").unwrap();
+/// let login = Login { partition_key: "jens".into(), row_key: "1".into(), at };
+/// assert_eq!(Serde(login).to_entity()?.value("At"), Some(&EdmValue::DateTime(at)));
+/// # Ok(())
+/// # }
+/// ```
 pub mod date_time {
     use super::*;
 
