@@ -22,6 +22,7 @@ use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
 use super::job::Job;
+use super::space::Taking;
 use super::stats::Stats;
 use crate::{Error, Result, Write, WriteSet, panic_message};
 
@@ -52,9 +53,9 @@ pub(super) trait Sink {
     /// Writes everything in `overlay` atomically and durably, then makes it visible, and leaves it empty.
     fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError>;
 
-    /// Whether nothing is to be written that takes more room than it gives back.
-    fn is_full(&self) -> bool {
-        false
+    /// What there is room for.
+    fn taking(&self) -> Taking {
+        Taking::Everything
     }
 
     /// Cleans up while nothing is to be done; true if there will be more to clean later.
@@ -187,7 +188,7 @@ impl<S: Sink> Committer<S> {
         let (values, writes) = (&self.values, &mut self.writes);
         let applied = catch_unwind(AssertUnwindSafe(|| job.apply(values, writes)));
         match applied {
-            Ok(true) if self.sink.is_full() && self.writes.takes_room() => {
+            Ok(true) if !self.has_room() => {
                 drop(self.writes.drain());
                 self.stats.full_refusals.fetch_add(1, Ordering::Relaxed);
                 return Err(Error::Full);
@@ -201,6 +202,15 @@ impl<S: Sink> Committer<S> {
             }
         }
         Ok(())
+    }
+
+    /// Whether there is room on the disk for what a transition writes.
+    fn has_room(&self) -> bool {
+        match self.sink.taking() {
+            Taking::Everything => true,
+            Taking::Deletions => !self.writes.takes_room(),
+            Taking::Nothing => self.writes.is_empty(),
+        }
     }
 
     fn overlay_writes(&mut self) {
