@@ -239,6 +239,12 @@ impl SmallDisk {
         self.file("ballast")
     }
 
+    fn free_bytes(&self) -> usize {
+        let asked = Command::new("stat").args(["-f", "-c", "%a %S"]).arg(self.file("")).output();
+        let told = String::from_utf8(asked.expect("stat runs").stdout).unwrap();
+        told.split_whitespace().map(|number| number.parse::<usize>().unwrap()).product()
+    }
+
     fn file(&self, name: &str) -> PathBuf {
         let inner = self.folder.path().join(name);
         PathBuf::from(format!("/proc/{}/root{}", self.holder.id(), inner.display()))
@@ -305,24 +311,43 @@ fn a_nearly_full_disk_takes_no_writes_until_there_is_room() {
 /// Deletions give their room back while the disk is nearly full: writes are taken again without other help.
 #[test]
 fn deletions_make_room_on_a_nearly_full_disk() {
-    let Some(disk) = SmallDisk::of(240) else { return };
-    let server = Arc::new(disk.launch().args(["--disk-reserve-mb", "60"]).start());
+    const ROWS: usize = 200;
+    let Some(disk) = SmallDisk::of(200) else { return };
+    let server = Arc::new(disk.launch().args(["--disk-reserve-mb", "50"]).start());
     let client = Client::new(&server);
     let table = client.new_table();
-    let (rows, refused) = insert_until_refused(&client, &table, 10_000);
-    refused.expect("an answer").expect_error(503, "ServerBusy");
-    for number in 0..rows {
+    for number in 0..ROWS {
+        client.insert(&table, &large_row(number)).expect(204);
+    }
+    // Until all is flushed and merged.
+    let settled = (0..LOOKS).any(|_| {
+        let free = disk.free_bytes();
+        std::thread::sleep(40 * BETWEEN_LOOKS);
+        free == disk.free_bytes()
+    });
+    assert!(settled, "{}", server.log());
+    let ballast = disk.free_bytes() - 40 * MB;
+    std::fs::write(disk.ballast(), vec![1; ballast]).unwrap();
+    let refused = (0..LOOKS).any(|_| {
+        std::thread::sleep(BETWEEN_LOOKS);
+        client.insert(&table, &row(ROWS)).status == 503 || {
+            client.remove(&table, ("p", &format!("{ROWS:06}")), "*").expect(204);
+            false
+        }
+    });
+    assert!(refused, "{}", server.log());
+    for number in 0..ROWS {
         client.remove(&table, ("p", &format!("{number:06}")), "*").expect(204);
     }
     let taken = (0..LOOKS).any(|_| {
         std::thread::sleep(BETWEEN_LOOKS);
-        client.insert(&table, &row(rows)).status == 204
+        client.insert(&table, &row(ROWS)).status == 204
     });
     assert!(taken, "{}", server.log());
     server.crash_and_restart();
     let client = Client::new(&server);
     client.entity(&table, ("p", "000000")).expect(404);
-    client.entity(&table, ("p", &format!("{rows:06}"))).expect(200);
+    client.entity(&table, ("p", &format!("{ROWS:06}"))).expect(200);
 }
 
 /// Without a reserve the disk fills up under a commit, a flush or a compaction: the service stops with a word, and has

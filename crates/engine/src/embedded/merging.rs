@@ -1,10 +1,12 @@
-//! What a compaction will write, told before it is started.
+//! How tables are merged, and what a compaction will write, told before it is started.
 //!
 //! The old tables go when the new ones are there, so a compaction needs room for both. One that ends for lack of room
 //! leaves the tree as it was, but its unfinished files stay until the next start: it had better not begin. lsm-tree
 //! chooses what to merge in the moment when it does; the same choice is asked for here.
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::sync::Arc;
 
 use fjall::{AbstractTree, AnyTree, CompressionType};
 use lsm_tree::Table;
@@ -12,6 +14,10 @@ use lsm_tree::blob_tree::FragmentationMap;
 use lsm_tree::compaction::{Choice, CompactionStrategy, Leveled};
 
 use super::store::{BLOCK_BYTES, STALE_SHARE};
+
+/// Size of a table file. Half of fjall's default, so that more tables lie wholly inside a dropped range and a
+/// compaction step holds up the next one for less; the first level is four times this.
+const TABLE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// From this level on tables are compressed, as fjall has it unless told otherwise.
 const COMPRESSED_FROM_LEVEL: u8 = 2;
@@ -21,6 +27,15 @@ const OVERHEAD_SHARE: u64 = 8;
 
 /// The manifest, and what files take beyond their bytes.
 const OVERHEAD_BYTES: u64 = 256 * 1024;
+
+pub(super) fn leveled() -> Leveled {
+    Leveled::default().with_table_target_size(TABLE_BYTES)
+}
+
+/// For fjall's own thread, which shall flush: levels so large and so late that none ever needs compaction.
+pub(super) fn never_merging() -> Arc<Leveled> {
+    Arc::new(Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 40))
+}
 
 /// Bytes that the next step of `strategy` writes at most; `None` if there is nothing to do.
 pub(super) fn step_bytes(tree: &AnyTree, strategy: &Leveled) -> fjall::Result<Option<u64>> {
@@ -49,6 +64,14 @@ pub(super) fn rewrite_bytes(tree: &AnyTree) -> fjall::Result<u64> {
 /// Bytes of separated values that no row refers to and that the next rewrite of all tables gives back.
 pub(super) fn reclaimable_value_bytes(tree: &AnyTree) -> u64 {
     StaleFiles::of(tree).files.iter().map(|(_, stale_bytes)| stale_bytes).sum()
+}
+
+pub(super) fn is_out_of_room(error: &fjall::Error) -> bool {
+    let (fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error))) = error
+    else {
+        return false;
+    };
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 fn with_overhead(bytes: u64) -> u64 {

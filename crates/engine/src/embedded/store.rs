@@ -10,7 +10,6 @@
 
 use std::any::Any;
 use std::fs::File;
-use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,10 +45,6 @@ pub(super) const BLOCK_BYTES: u32 = 8 * 1024;
 
 /// A file of separated values of which so much is stale is rewritten by the next compaction that touches it.
 pub(super) const STALE_SHARE: f32 = 0.25;
-
-/// Size of a table file. Half of fjall's default, so that more tables lie wholly inside a dropped range and a
-/// compaction step holds up the next one for less; the first level is four times this.
-const TABLE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// fjall's smallest. With one keyspace a journal goes as soon as its memtable is flushed.
 const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -110,8 +105,8 @@ impl Store {
             keyspace,
             database,
             path: path.into(),
-            busy_strategy: Arc::new(leveled()),
-            quiet_strategy: Arc::new(leveled().with_l0_threshold(1)),
+            busy_strategy: Arc::new(merging::leveled()),
+            quiet_strategy: Arc::new(merging::leveled().with_l0_threshold(1)),
             is_settled: AtomicBool::new(false),
             mark: CleanMark::new(path, &store_path),
             _lock: lock,
@@ -334,7 +329,8 @@ impl Store {
     /// overwrite the one that counts.
     fn compacting(&self, compact: impl FnOnce() -> fjall::Result<()>) -> Result<()> {
         let mut is_full = false;
-        let compacted = guarded(|| compact().inspect_err(|error| is_full = is_out_of_room(error)));
+        let compacted =
+            guarded(|| compact().inspect_err(|error| is_full = merging::is_out_of_room(error)));
         if is_full && self.is_as_on_disk() { Err(Error::Full) } else { compacted }
     }
 
@@ -420,20 +416,11 @@ impl Store {
     }
 }
 
-fn leveled() -> Leveled {
-    Leveled::default().with_table_target_size(TABLE_BYTES)
-}
-
-/// For fjall's own thread, which shall flush: levels so large and so late that none ever needs compaction.
-fn never_merging() -> Arc<Leveled> {
-    Arc::new(Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 40))
-}
-
 fn keyspace_options(options: &EmbeddedOptions) -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .max_memtable_size(options.memtable_bytes)
         .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
-        .compaction_strategy(never_merging())
+        .compaction_strategy(merging::never_merging())
         .with_kv_separation(Some(
             KvSeparationOptions::default()
                 .separation_threshold(SEPARATE_VALUE_BYTES)
@@ -490,14 +477,6 @@ impl Drop for Store {
             self.mark.set_clean();
         }
     }
-}
-
-fn is_out_of_room(error: &fjall::Error) -> bool {
-    let (fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error))) = error
-    else {
-        return false;
-    };
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands it over by value")]
