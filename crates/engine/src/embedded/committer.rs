@@ -33,7 +33,8 @@ const GROUP_TRANSITIONS_MAX: usize = 1024;
 /// larger; it is then alone with those before it.
 const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// How long the queue must be empty before the committer lets the sink tidy up.
+/// How long nothing must be committed before the committer lets the sink tidy up. Requests that write nothing do not
+/// count: those that are refused on a full disk are tried again and again, and tidying is what makes room.
 const TIDY_AFTER: Duration = Duration::from_secs(1);
 
 /// The writes of a group; `None` is a deletion. The last write of a key wins.
@@ -86,6 +87,8 @@ pub(super) struct Committer<S> {
     failures: Failures,
     closing: bool,
     may_tidy: bool,
+    /// The last commit, or the last time it tidied up.
+    rests_since: Instant,
     group: Vec<(Box<dyn Job>, Result<()>)>,
     group_bytes: usize,
     overlay: Overlay,
@@ -108,6 +111,7 @@ impl<S: Sink> Committer<S> {
             failures,
             closing: false,
             may_tidy: false,
+            rests_since: Instant::now(),
             group: Vec::new(),
             group_bytes: 0,
             overlay: Overlay::new(),
@@ -149,9 +153,18 @@ impl<S: Sink> Committer<S> {
             return self.queue.try_recv().ok();
         }
         while self.may_tidy {
-            match self.queue.recv_timeout(TIDY_AFTER) {
+            let left = TIDY_AFTER.saturating_sub(self.rests_since.elapsed());
+            let next = if left.is_zero() {
+                Err(RecvTimeoutError::Timeout)
+            } else {
+                self.queue.recv_timeout(left)
+            };
+            match next {
                 Ok(message) => return Some(message),
-                Err(RecvTimeoutError::Timeout) => self.may_tidy = self.sink.tidy(),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.may_tidy = self.sink.tidy();
+                    self.rests_since = Instant::now();
+                }
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
@@ -252,6 +265,7 @@ impl<S: Sink> Committer<S> {
                 self.stats.group_size.record(self.group.len() as u64);
                 self.stats.commit_nanos.record(nanos);
                 self.may_tidy = true;
+                self.rests_since = Instant::now();
             }
             Err(error) => fail(&self.failures, &error.message),
         }
