@@ -169,7 +169,7 @@ pub enum Error {
     /// The queue is full: try again later.
     #[error("engine is busy")]
     Busy,
-    /// The disk is nearly full, and this would take more of it: only what gives room back is taken.
+    /// The disk is nearly full, and this would take more of it. As long as some room is left, what gives back is taken.
     #[error("disk is nearly full")]
     Full,
     /// The engine cannot be reached or has failed; nothing was written.

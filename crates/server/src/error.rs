@@ -5,7 +5,7 @@ use tavola_wire::{ErrorCode, StorageError};
 
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 
-const DISK_FULL: &str = "The disk of the server is nearly full. Reading and deleting work; writing will when there is room.";
+const DISK_FULL: &str = "The disk of the server is nearly full. Reading works, and deleting as long as some room is left; everything will when there is more.";
 
 /// The answer to a request that the engine failed.
 pub fn engine_error(error: EngineError) -> StorageError {

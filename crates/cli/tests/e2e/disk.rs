@@ -134,6 +134,37 @@ fn a_disk_that_turns_read_only_stops_the_service_and_loses_nothing() {
     assert_stops_and_recovers("readonly", "Read-only file system");
 }
 
+/// Merging tables is nobody's request: without room for it the service goes on, and merges when there is.
+#[test]
+fn a_compaction_without_room_does_not_stop_the_service() {
+    let faults = Faults::new();
+    let server = Arc::new(faults.launch().start());
+    let client = Client::new(&server);
+    let table = client.new_table();
+    faults.switch_on("unmergeable");
+    let waits = || server.log().contains("merging waits until there is room");
+    // Enough for a flush when it pauses, and again, so that there is something to merge.
+    for _ in 0..3 {
+        for number in 0..40 {
+            let keys = ("p", &*format!("{number:06}"));
+            client.put(&table, keys, &large_row(number)).send().expect(204);
+        }
+        let _ = (0..60).any(|_| {
+            std::thread::sleep(BETWEEN_LOOKS);
+            waits()
+        });
+    }
+    assert!(waits(), "{}", server.log());
+    client.insert(&table, &row(40)).expect(204);
+    assert_rows(&client, &table, 41);
+    assert!(!server.log().contains("the storage engine has failed"), "{}", server.log());
+    faults.switch_off("unmergeable");
+    server.restart_cleanly();
+    let client = Client::new(&server);
+    assert_rows(&client, &table, 41);
+    client.insert(&table, &row(41)).expect(204);
+}
+
 /// A folder that cannot be written to is not served, and stays as it is.
 #[test]
 fn a_read_only_folder_is_refused_with_a_word() {
@@ -205,7 +236,17 @@ impl SmallDisk {
 
     /// A file that takes room.
     fn ballast(&self) -> PathBuf {
-        let inner = self.folder.path().join("ballast");
+        self.file("ballast")
+    }
+
+    fn free_bytes(&self) -> usize {
+        let asked = Command::new("stat").args(["-f", "-c", "%a %S"]).arg(self.file("")).output();
+        let told = String::from_utf8(asked.expect("stat runs").stdout).unwrap();
+        told.split_whitespace().map(|number| number.parse::<usize>().unwrap()).product()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        let inner = self.folder.path().join(name);
         PathBuf::from(format!("/proc/{}/root{}", self.holder.id(), inner.display()))
     }
 }
@@ -240,6 +281,19 @@ fn a_nearly_full_disk_takes_no_writes_until_there_is_room() {
     client.drop_table(&dropped).expect(204);
     assert!(server.log().contains("the disk is nearly full"), "{}", server.log());
 
+    // Deletions take room as well, and stop at a quarter of the reserve.
+    let (key, more) = (("p", "000001"), disk.file("more ballast"));
+    std::fs::write(&more, vec![1; 36 * MB]).unwrap();
+    let refused = (0..LOOKS).any(|_| {
+        std::thread::sleep(BETWEEN_LOOKS);
+        server.log().contains("the disk is all but full")
+    });
+    assert!(refused, "{}", server.log());
+    client.remove(&table, key, "*").expect_error(503, "ServerBusy");
+    client.drop_table(&table).expect_error(503, "ServerBusy");
+    client.entity(&table, key).expect(200);
+    std::fs::remove_file(more).unwrap();
+
     std::fs::remove_file(disk.ballast()).unwrap();
     let taken = (0..LOOKS).any(|_| {
         std::thread::sleep(BETWEEN_LOOKS);
@@ -252,6 +306,48 @@ fn a_nearly_full_disk_takes_no_writes_until_there_is_room() {
     for number in [1, rows / 2, rows] {
         client.entity(&table, ("p", &format!("{number:06}"))).expect(200);
     }
+}
+
+/// Deletions give their room back while the disk is nearly full: writes are taken again without other help.
+#[test]
+fn deletions_make_room_on_a_nearly_full_disk() {
+    const ROWS: usize = 200;
+    let Some(disk) = SmallDisk::of(200) else { return };
+    let server = Arc::new(disk.launch().args(["--disk-reserve-mb", "50"]).start());
+    let client = Client::new(&server);
+    let table = client.new_table();
+    for number in 0..ROWS {
+        client.insert(&table, &large_row(number)).expect(204);
+    }
+    // Until all is flushed and merged.
+    let settled = (0..LOOKS).any(|_| {
+        let free = disk.free_bytes();
+        std::thread::sleep(40 * BETWEEN_LOOKS);
+        free == disk.free_bytes()
+    });
+    assert!(settled, "{}", server.log());
+    let ballast = disk.free_bytes() - 40 * MB;
+    std::fs::write(disk.ballast(), vec![1; ballast]).unwrap();
+    let refused = (0..LOOKS).any(|_| {
+        std::thread::sleep(BETWEEN_LOOKS);
+        client.insert(&table, &row(ROWS)).status == 503 || {
+            client.remove(&table, ("p", &format!("{ROWS:06}")), "*").expect(204);
+            false
+        }
+    });
+    assert!(refused, "{}", server.log());
+    for number in 0..ROWS {
+        client.remove(&table, ("p", &format!("{number:06}")), "*").expect(204);
+    }
+    let taken = (0..LOOKS).any(|_| {
+        std::thread::sleep(BETWEEN_LOOKS);
+        client.insert(&table, &row(ROWS)).status == 204
+    });
+    assert!(taken, "{}", server.log());
+    server.crash_and_restart();
+    let client = Client::new(&server);
+    client.entity(&table, ("p", "000000")).expect(404);
+    client.entity(&table, ("p", &format!("{ROWS:06}"))).expect(200);
 }
 
 /// Without a reserve the disk fills up under a commit, a flush or a compaction: the service stops with a word, and has

@@ -1,8 +1,8 @@
 /* Faults of a disk on demand, laid over the C library with LD_PRELOAD.
  *
  * A fault is on while a file of its name is in the folder FAULTS: "sync" fails every sync, "full" every write to a
- * file, "readonly" every write and every file that would be opened for writing. Sockets and standard output and
- * error are left alone.
+ * file, "unmergeable" those of the thread that merges tables, "readonly" every write and every file that would be opened
+ * for writing. Sockets and standard output and error are left alone.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,6 +11,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -45,9 +47,17 @@ int fdatasync(int fd) {
     return is_on("sync") ? fails(EIO) : REAL("fdatasync", int (*)(int))(fd);
 }
 
+static int merges(void) {
+    char thread[16];
+    return prctl(PR_GET_NAME, thread) == 0 && strcmp(thread, "tavola-upkeep") == 0;
+}
+
 static int write_fault(int fd) {
     if (!is_file(fd)) {
         return 0;
+    }
+    if (merges() && is_on("unmergeable")) {
+        return ENOSPC;
     }
     return is_on("full") ? ENOSPC : is_on("readonly") ? EROFS : 0;
 }

@@ -22,6 +22,7 @@ use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
 use super::job::Job;
+use super::space::Taking;
 use super::stats::Stats;
 use crate::{Error, Result, Write, WriteSet, panic_message};
 
@@ -32,7 +33,8 @@ const GROUP_TRANSITIONS_MAX: usize = 1024;
 /// larger; it is then alone with those before it.
 const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// How long the queue must be empty before the committer lets the sink tidy up.
+/// How long nothing must be committed before the committer lets the sink tidy up. Requests that write nothing do not
+/// count: those that are refused on a full disk are tried again and again, and tidying is what makes room.
 const TIDY_AFTER: Duration = Duration::from_secs(1);
 
 /// The writes of a group; `None` is a deletion. The last write of a key wins.
@@ -52,9 +54,9 @@ pub(super) trait Sink {
     /// Writes everything in `overlay` atomically and durably, then makes it visible, and leaves it empty.
     fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError>;
 
-    /// Whether nothing is to be written that takes more room than it gives back.
-    fn is_full(&self) -> bool {
-        false
+    /// What there is room for.
+    fn taking(&self) -> Taking {
+        Taking::Everything
     }
 
     /// Cleans up while nothing is to be done; true if there will be more to clean later.
@@ -85,6 +87,8 @@ pub(super) struct Committer<S> {
     failures: Failures,
     closing: bool,
     may_tidy: bool,
+    /// The last commit, or the last time it tidied up.
+    rests_since: Instant,
     group: Vec<(Box<dyn Job>, Result<()>)>,
     group_bytes: usize,
     overlay: Overlay,
@@ -107,6 +111,7 @@ impl<S: Sink> Committer<S> {
             failures,
             closing: false,
             may_tidy: false,
+            rests_since: Instant::now(),
             group: Vec::new(),
             group_bytes: 0,
             overlay: Overlay::new(),
@@ -148,9 +153,18 @@ impl<S: Sink> Committer<S> {
             return self.queue.try_recv().ok();
         }
         while self.may_tidy {
-            match self.queue.recv_timeout(TIDY_AFTER) {
+            let left = TIDY_AFTER.saturating_sub(self.rests_since.elapsed());
+            let next = if left.is_zero() {
+                Err(RecvTimeoutError::Timeout)
+            } else {
+                self.queue.recv_timeout(left)
+            };
+            match next {
                 Ok(message) => return Some(message),
-                Err(RecvTimeoutError::Timeout) => self.may_tidy = self.sink.tidy(),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.may_tidy = self.sink.tidy();
+                    self.rests_since = Instant::now();
+                }
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
@@ -187,7 +201,7 @@ impl<S: Sink> Committer<S> {
         let (values, writes) = (&self.values, &mut self.writes);
         let applied = catch_unwind(AssertUnwindSafe(|| job.apply(values, writes)));
         match applied {
-            Ok(true) if self.sink.is_full() && self.writes.takes_room() => {
+            Ok(true) if !self.has_room() => {
                 drop(self.writes.drain());
                 self.stats.full_refusals.fetch_add(1, Ordering::Relaxed);
                 return Err(Error::Full);
@@ -201,6 +215,15 @@ impl<S: Sink> Committer<S> {
             }
         }
         Ok(())
+    }
+
+    /// Whether there is room on the disk for what a transition writes.
+    fn has_room(&self) -> bool {
+        match self.sink.taking() {
+            Taking::Everything => true,
+            Taking::Deletions => !self.writes.takes_room(),
+            Taking::Nothing => self.writes.is_empty(),
+        }
     }
 
     fn overlay_writes(&mut self) {
@@ -242,6 +265,7 @@ impl<S: Sink> Committer<S> {
                 self.stats.group_size.record(self.group.len() as u64);
                 self.stats.commit_nanos.record(nanos);
                 self.may_tidy = true;
+                self.rests_since = Instant::now();
             }
             Err(error) => fail(&self.failures, &error.message),
         }

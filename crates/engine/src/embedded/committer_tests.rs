@@ -136,6 +136,35 @@ fn a_commit_that_never_began_is_told_apart() {
 }
 
 #[test]
+fn what_there_is_no_room_for_is_refused() {
+    let mut bench = Bench::new();
+    let all = [Taking::Everything, Taking::Deletions, Taking::Nothing];
+    for (taking, taken) in
+        all.into_iter().zip([[true; 3], [false, true, true], [false, false, true]])
+    {
+        bench.sink.state.borrow_mut().taking = Some(taking);
+        let put = Apply::new([""; 0], |_, writes| {
+            writes.put("a".into(), "1".into());
+            Decision::Commit(())
+        });
+        let delete = Apply::new([""; 0], |_, writes| {
+            writes.delete("a".into());
+            Decision::Commit(())
+        });
+        let nothing = Apply::new([""; 0], |_, _| Decision::Commit(()));
+        let answers = [bench.send(put), bench.send(delete), bench.send(nothing)];
+        assert!(bench.committer.run_once().is_continue());
+        for (answer, taken) in answers.into_iter().zip(taken) {
+            match answered(answer) {
+                Ok(()) => assert!(taken, "{taking:?}"),
+                Err(error) => assert!(!taken && matches!(error, Error::Full), "{taking:?} {error}"),
+            }
+        }
+    }
+    assert_eq!(bench.stats.full_refusals.load(Ordering::Relaxed), 3);
+}
+
+#[test]
 fn closing_finishes_the_queue() {
     let mut bench = Bench::new();
     let before = bench.send(increment());
@@ -164,6 +193,7 @@ struct Recorded {
     rows: BTreeMap<Bytes, Bytes>,
     commits: Vec<usize>,
     on_commit: Option<Box<dyn FnMut()>>,
+    taking: Option<Taking>,
     /// Fail, and say whether nothing was written.
     failure: Option<bool>,
 }
@@ -219,6 +249,10 @@ impl Sink for Recorder {
             };
         }
         Ok(())
+    }
+
+    fn taking(&self) -> Taking {
+        self.state.borrow().taking.unwrap_or(Taking::Everything)
     }
 
     fn tidy(&self) -> bool {

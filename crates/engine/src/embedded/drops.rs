@@ -52,24 +52,43 @@ pub(super) fn drop_range(shared: &Shared, range: &KeyRange) -> Result<()> {
         return Ok(());
     }
     flush(shared)?;
-    shared.store.drop_tables(range)?;
+    drop_tables(shared, range)?;
     // ORDER: readers, and so the second look, get to see the tables without the dropped ones only from here on.
     tidy(shared)?;
     if delete_rows(shared, range)? > 0 {
         flush(shared)?;
     }
     let worthwhile = shared.store.tombstone_share() >= COMPACT_TOMBSTONE_SHARE;
-    let table_bytes = shared.store.table_bytes();
-    // The old tables go when the new ones are there, so there has to be room for both.
-    if worthwhile && table_bytes <= COMPACT_BYTES_MAX && shared.space.has_room_for(table_bytes) {
-        shared.store.compact()?;
+    if worthwhile && shared.store.table_bytes() <= COMPACT_BYTES_MAX && rewrite(shared)? {
         // fjall learns which files of separated values are dead when it drops rows, and deletes them at the next
         // compaction.
         if shared.store.stale_value_bytes() >= STALE_VALUE_BYTES_MAX {
-            shared.store.compact()?;
+            rewrite(shared)?;
         }
     }
     tidy(shared)
+}
+
+fn drop_tables(shared: &Shared, range: &KeyRange) -> Result<()> {
+    let _turn = shared.space.turn();
+    shared.store.drop_tables(range)
+}
+
+/// Rewrites all tables, unless there is no room for it; ordinary compaction gets there later.
+fn rewrite(shared: &Shared) -> Result<bool> {
+    let turn = shared.space.turn();
+    let bytes = shared.store.bytes_to_compact()? + shared.store.unflushed_bytes();
+    if !turn.claim(bytes) {
+        return Ok(false);
+    }
+    match shared.store.compact() {
+        Ok(()) => Ok(true),
+        Err(Error::Full) => {
+            tracing::warn!(bytes, "there was no room to rewrite what lies mixed with dropped rows");
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Writes a tombstone for every row of `range` and returns their number.

@@ -83,21 +83,116 @@ async fn everything_is_merged_when_writes_pause() {
     let (engine, _folder) = open(EmbeddedOptions::default());
     let store = Arc::clone(&engine.shared.store);
     for _ in 0..3 {
-        // The same keys each time, so that the tables overlap and cannot just be moved.
-        for key in ["a", "m", "z"] {
-            put(&engine, key, "value").await;
-        }
-        store.start_flush().unwrap();
-        while !store.is_flushed().unwrap() {
-            tokio::task::yield_now().await;
-        }
+        flush_rows(&engine).await;
     }
-    let mut looks = 0..600;
-    while store.unmerged_tables() > 0 && looks.next().is_some() {
+    until(|| store.unmerged_tables() == 0).await;
+    assert_eq!(rows(&engine, range("a", "zz")).await.len(), 3);
+}
+
+/// The disk has more than the reserve, but what would be merged does not fit: that waits, and when too much of it has
+/// piled up, so do writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn merging_waits_for_room() {
+    const RESERVE: u64 = 1000;
+    let options = EmbeddedOptions { disk_reserve_bytes: RESERVE, ..EmbeddedOptions::default() };
+    let (engine, _folder) = open(options);
+    let (store, space) = (Arc::clone(&engine.shared.store), Arc::clone(&engine.shared.space));
+    flush_rows(&engine).await;
+    until(|| store.unmerged_tables() == 0).await;
+
+    *space.pretended_free.lock().unwrap() = Some(RESERVE);
+    for _ in 0..3 {
+        flush_rows(&engine).await;
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    assert_eq!(store.unmerged_tables(), 3);
+    assert!(engine.shared.failure.borrow().is_none());
+
+    // fjall stops the committer at thirty.
+    let delete = || {
+        Apply::new([""; 0], |_, writes| {
+            writes.delete("a".into());
+            Decision::Commit(())
+        })
+    };
+    let mut refused = None;
+    for _ in 0..30 {
+        refused = engine.transact(delete()).await.err();
+        if refused.is_some() {
+            break;
+        }
+        flush(&store).await;
+        // Longer than the upkeep leaves it.
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
-    assert_eq!(store.unmerged_tables(), 0);
+    assert!(matches!(refused, Some(Error::Full)), "{refused:?}");
+    assert!(matches!(engine.transact(write("b")).await, Err(Error::Full)));
+
+    *space.pretended_free.lock().unwrap() = None;
+    until(|| store.unmerged_tables() == 0 && space.taking() == space::Taking::Everything).await;
+    put(&engine, "b", "1").await;
     assert_eq!(rows(&engine, range("a", "zz")).await.len(), 3);
+}
+
+/// Rows whose values are in files of their own come back as room while the disk is nearly full, although there are too
+/// few of them to be merged otherwise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deletions_give_room_back_while_the_disk_is_nearly_full() {
+    const RESERVE: u64 = 1 << 30;
+    let options = EmbeddedOptions { disk_reserve_bytes: RESERVE, ..EmbeddedOptions::default() };
+    let (engine, _folder) = open(options);
+    let (store, space) = (Arc::clone(&engine.shared.store), Arc::clone(&engine.shared.space));
+    *space.pretended_free.lock().unwrap() = Some(2 * RESERVE);
+    let keys: Vec<_> = (0..100).map(|number| format!("row {number:03}")).collect();
+    for key in &keys {
+        put(&engine, key, &"x".repeat(100_000)).await;
+    }
+    flush(&store).await;
+    until(|| store.unmerged_tables() == 0).await;
+    let before = store.table_bytes();
+    assert!(before > 10_000_000, "{before}");
+
+    *space.pretended_free.lock().unwrap() = Some(RESERVE - 1);
+    until(|| space.taking() == space::Taking::Deletions).await;
+    let delete = Apply::new([""; 0], move |_, writes| {
+        for key in &keys[1..] {
+            writes.delete(key.clone().into());
+        }
+        Decision::Commit(())
+    });
+    engine.transact(delete).await.unwrap();
+    until(|| store.table_bytes() < before / 10).await;
+    assert_eq!(rows(&engine, range("row", "rox")).await.len(), 1);
+}
+
+async fn flush_rows(engine: &EmbeddedEngine) {
+    // The same keys each time, so that the tables overlap and cannot just be moved.
+    for key in ["a", "m", "z"] {
+        put(engine, key, "value").await;
+    }
+    flush(&engine.shared.store).await;
+}
+
+async fn flush(store: &Store) {
+    store.start_flush().unwrap();
+    while !store.is_flushed().unwrap() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits for what must come; far longer than it takes.
+#[track_caller]
+fn until(is_so: impl Fn() -> bool) -> impl Future<Output = ()> {
+    let place = std::panic::Location::caller();
+    async move {
+        for _ in 0..600 {
+            if is_so() {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        panic!("it did not come: {place}");
+    }
 }
 
 /// A flush or a compaction that ends during a commit must not let a snapshot see half of the batch; fjall's own

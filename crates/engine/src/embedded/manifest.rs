@@ -143,6 +143,12 @@ fn holds_files(folder: &Path) -> bool {
     has_entries(folder.join(TABLES)) || has_entries(folder.join(VALUES))
 }
 
+/// The number of the manifest that `current` names in the folder of a tree.
+pub(super) fn current_number(folder: &Path) -> Option<u64> {
+    let bytes = fs::read(folder.join(CURRENT)).ok()?;
+    parse_current(&bytes).map(|(number, _)| number)
+}
+
 fn parse_current(bytes: &[u8]) -> Option<(u64, u128)> {
     let mut cursor = Cursor::new(bytes);
     let (number, checksum, kind) = (cursor.u64()?, cursor.u128()?, cursor.u8()?);

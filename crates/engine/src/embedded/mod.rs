@@ -2,8 +2,8 @@
 //!
 //! fjall gives the log-structured tree; what it does not give is here: group commit ([`committer`]), a folder that
 //! says what it is ([`folder`]), recovery from a torn journal tail ([`journal`]) and space that comes back when
-//! a range is dropped ([`drops`]), and compaction that leaves the cores alone ([`upkeep`]). [`store`] is the only
-//! module that calls fjall.
+//! a range is dropped ([`drops`]), and compaction that leaves the cores alone ([`upkeep`]). [`store`] is the
+//! only module that calls fjall, with [`merging`], which knows what a compaction takes.
 //!
 //! Reads by key run where they are called: they touch memory, or one block of one file. Scans go to a bounded
 //! pool. All writes go through one queue to one thread, so there are no latches and no write conflicts.
@@ -19,6 +19,7 @@ mod folder;
 mod job;
 mod journal;
 mod manifest;
+mod merging;
 mod options;
 mod space;
 mod stats;
@@ -102,6 +103,7 @@ impl EmbeddedEngine {
             closing: Arc::clone(&closing),
             failures: Arc::clone(&failures),
             space: Arc::clone(&space),
+            waits_until: None,
         };
         let sink = StoreSink { store: Arc::clone(&store), space: Arc::clone(&space), nudge };
         let committer = Committer::new(requests, sink, Arc::clone(&stats), failures);

@@ -15,8 +15,8 @@ pub struct EmbeddedOptions {
     /// journal to be read again after a crash stays below about 130 MB, well under a second. Fixed when the folder
     /// is created.
     pub memtable_bytes: u64,
-    /// Room on the disk below which writes are refused, until there is more; at most a quarter of the disk. 128 MiB are
-    /// two write buffers and a journal.
+    /// Room on the disk below which writes are refused, until there is more; below a quarter of it deletions are as well.
+    /// At most a quarter of the disk. 128 MiB are two write buffers and a journal.
     pub disk_reserve_bytes: u64,
     /// Files of tables that are kept open.
     pub cached_files_max: usize,

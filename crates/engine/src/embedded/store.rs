@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use fjall::compaction::Leveled;
@@ -27,8 +28,8 @@ use fjall::{
 use super::clean::{self, CleanMark};
 use super::committer::{CommitError, Overlay, Sink};
 use super::options::{EmbeddedOptions, OpenError};
-use super::space::Space;
-use super::{folder, journal, manifest};
+use super::space::{Space, Taking};
+use super::{folder, journal, manifest, merging};
 use crate::scans::{CANCEL_CHECK_ROWS, Cancelled};
 use crate::{Error, KeyRange, Result, Visitor};
 
@@ -40,11 +41,10 @@ const SEPARATE_VALUE_BYTES: u32 = 32 * 1024;
 
 /// A block holds about thirteen entities of 600 B: enough for LZ4 to find repetition between neighbours, little
 /// to decode for a read by key.
-const BLOCK_BYTES: u32 = 8 * 1024;
+pub(super) const BLOCK_BYTES: u32 = 8 * 1024;
 
-/// Size of a table file. Half of fjall's default, so that more tables lie wholly inside a dropped range and a
-/// compaction step holds up the next one for less; the first level is four times this.
-const TABLE_BYTES: u64 = 32 * 1024 * 1024;
+/// A file of separated values of which so much is stale is rewritten by the next compaction that touches it.
+pub(super) const STALE_SHARE: f32 = 0.25;
 
 /// fjall's smallest. With one keyspace a journal goes as soon as its memtable is flushed.
 const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -52,9 +52,9 @@ const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// fjall does not say what it was reading.
 const WHICH_FILE: &str = "`tavola check` tells which file";
 
-/// What a memtable holds at least to be flushed when writing pauses. A server that gets a few rows now and then must
-/// not rewrite a level for each of them.
-const QUIET_FLUSH_BYTES: u64 = 8 * 1024 * 1024;
+/// How often to compare the manifest on disk with the one in memory, and how long to leave it, a little more each time.
+const MANIFEST_LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// How much there is to write, for compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +105,8 @@ impl Store {
             keyspace,
             database,
             path: path.into(),
-            busy_strategy: Arc::new(leveled()),
-            quiet_strategy: Arc::new(leveled().with_l0_threshold(1)),
+            busy_strategy: Arc::new(merging::leveled()),
+            quiet_strategy: Arc::new(merging::leveled().with_l0_threshold(1)),
             is_settled: AtomicBool::new(false),
             mark: CleanMark::new(path, &store_path),
             _lock: lock,
@@ -195,8 +195,8 @@ impl Sink for StoreSink {
         Ok(())
     }
 
-    fn is_full(&self) -> bool {
-        self.space.is_low()
+    fn taking(&self) -> Taking {
+        self.space.taking()
     }
 
     fn tidy(&self) -> bool {
@@ -274,32 +274,73 @@ impl Store {
         self.database.persist(PersistMode::Buffer).map_err(read_error)
     }
 
-    /// Merges what is left to be merged, a step a call; false when there was nothing more to do.
-    pub(super) fn settle_step(&self) -> Result<bool> {
-        if self.keyspace.tree.active_memtable().size() >= QUIET_FLUSH_BYTES {
-            self.start_flush()?;
-        }
-        // ORDER: looked at before compaction, because a flush that ends after it makes more work.
-        let is_flushed = self.is_flushed()?;
-        let has_compacted = self.compact_step(Pace::Quiet)?;
-        self.is_settled.store(is_flushed && !has_compacted, Ordering::Relaxed);
-        Ok(has_compacted)
+    /// Has what is in memory flushed when writing pauses: from `bytes_min` on.
+    pub(super) fn flush_from(&self, bytes_min: u64) -> Result<()> {
+        let bytes = self.keyspace.tree.active_memtable().size();
+        if bytes > 0 && bytes >= bytes_min { self.start_flush() } else { Ok(()) }
+    }
+
+    /// Bytes in memory that will be flushed to tables.
+    pub(super) fn unflushed_bytes(&self) -> u64 {
+        self.database.write_buffer_size()
+    }
+
+    /// Flushed memtables that lie beside each other. fjall holds up writers from twenty on, and stops them at thirty.
+    pub(super) fn unmerged_runs(&self) -> usize {
+        self.keyspace.tree.l0_run_count()
+    }
+
+    /// Bytes that the most urgent compaction writes at most; `None` if there is none.
+    pub(super) fn bytes_to_merge(&self, pace: Pace) -> Result<Option<u64>> {
+        guarded(|| merging::step_bytes(&self.keyspace.tree, self.strategy(pace)))
     }
 
     /// Does the most urgent compaction; false if there was none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`] for lack of room: the tables are as before, and can be merged later.
     pub(super) fn compact_step(&self, pace: Pace) -> Result<bool> {
         let tree = &self.keyspace.tree;
         let version = tree.current_version().id();
-        let strategy = match pace {
-            Pace::Busy => &self.busy_strategy,
-            Pace::Quiet => &self.quiet_strategy,
-        };
-        guarded(|| {
+        let strategy = Arc::clone(self.strategy(pace));
+        self.compacting(|| {
             let safe_to_forget = self.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc();
-            Ok(tree.compact(Arc::clone(strategy) as _, safe_to_forget)?)
+            Ok(tree.compact(strategy as _, safe_to_forget)?)
         })?;
         // A flush in between changes the version as well; then there is one look too many.
         Ok(tree.current_version().id() != version)
+    }
+
+    pub(super) fn set_settled(&self, is_settled: bool) {
+        self.is_settled.store(is_settled, Ordering::Relaxed);
+    }
+
+    fn strategy(&self, pace: Pace) -> &Arc<Leveled> {
+        match pace {
+            Pace::Busy => &self.busy_strategy,
+            Pace::Quiet => &self.quiet_strategy,
+        }
+    }
+
+    /// Tells a compaction that found no room from one that cannot be gone on after. Its tables are shown again by
+    /// lsm-tree, and the files that it has not finished go at the next start. But when even the manifest was
+    /// written and only its sync failed, the disk is ahead of what is in memory, and the next manifest would
+    /// overwrite the one that counts.
+    fn compacting(&self, compact: impl FnOnce() -> fjall::Result<()>) -> Result<()> {
+        let mut is_full = false;
+        let compacted =
+            guarded(|| compact().inspect_err(|error| is_full = merging::is_out_of_room(error)));
+        if is_full && self.is_as_on_disk() { Err(Error::Full) } else { compacted }
+    }
+
+    fn is_as_on_disk(&self) -> bool {
+        // A flush may be about to write the next manifest: a difference counts only if it stays.
+        (0..MANIFEST_LOOKS).any(|look| {
+            std::thread::sleep(look * BETWEEN_LOOKS);
+            let written = manifest::current_number(self.keyspace.path());
+            written == Some(self.keyspace.tree.current_version().id())
+        })
     }
 }
 
@@ -341,8 +382,22 @@ impl Store {
     }
 
     /// Rewrites all tables without what is deleted.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::compact_step`].
     pub(super) fn compact(&self) -> Result<()> {
-        guarded(|| self.keyspace.major_compact())
+        self.compacting(|| self.keyspace.major_compact())
+    }
+
+    /// Bytes that [`Store::compact`] writes at most.
+    pub(super) fn bytes_to_compact(&self) -> Result<u64> {
+        guarded(|| merging::rewrite_bytes(&self.keyspace.tree))
+    }
+
+    /// Bytes of separated values that [`Store::compact`] gives back.
+    pub(super) fn reclaimable_value_bytes(&self) -> u64 {
+        merging::reclaimable_value_bytes(&self.keyspace.tree)
     }
 
     /// Bytes of separated values that no row refers to any more.
@@ -361,28 +416,18 @@ impl Store {
     }
 }
 
-fn leveled() -> Leveled {
-    Leveled::default().with_table_target_size(TABLE_BYTES)
-}
-
-/// For fjall's own thread, which shall flush: levels so large and so late that none ever needs compaction.
-fn never_merging() -> Arc<Leveled> {
-    Arc::new(Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 40))
-}
-
 fn keyspace_options(options: &EmbeddedOptions) -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .max_memtable_size(options.memtable_bytes)
         .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
-        .compaction_strategy(never_merging())
+        .compaction_strategy(merging::never_merging())
         .with_kv_separation(Some(
             KvSeparationOptions::default()
                 .separation_threshold(SEPARATE_VALUE_BYTES)
                 // The length to decompress to is not covered by a checksum, and fjall believes it.
                 .compression(CompressionType::None)
-                // A file a quarter of which is stale is rewritten by the next compaction that touches it,
-                // whatever its age (fjall's default spares three of four such files).
-                .staleness_threshold(0.25)
+                .staleness_threshold(STALE_SHARE)
+                // Whatever its age: fjall's default spares three of four such files.
                 .age_cutoff(1.0),
         ))
 }

@@ -1,0 +1,134 @@
+//! How tables are merged, and what a compaction will write, told before it is started.
+//!
+//! The old tables go when the new ones are there, so a compaction needs room for both. One that ends for lack of room
+//! leaves the tree as it was, but its unfinished files stay until the next start: it had better not begin. lsm-tree
+//! chooses what to merge in the moment when it does; the same choice is asked for here.
+
+use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use fjall::{AbstractTree, AnyTree, CompressionType};
+use lsm_tree::Table;
+use lsm_tree::blob_tree::FragmentationMap;
+use lsm_tree::compaction::{Choice, CompactionStrategy, Leveled};
+
+use super::store::{BLOCK_BYTES, STALE_SHARE};
+
+/// Size of a table file. Half of fjall's default, so that more tables lie wholly inside a dropped range and a
+/// compaction step holds up the next one for less; the first level is four times this.
+const TABLE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// From this level on tables are compressed, as fjall has it unless told otherwise.
+const COMPRESSED_FROM_LEVEL: u8 = 2;
+
+/// Indexes and filters: an eighth of what is merged is more than they take.
+const OVERHEAD_SHARE: u64 = 8;
+
+/// The manifest, and what files take beyond their bytes.
+const OVERHEAD_BYTES: u64 = 256 * 1024;
+
+pub(super) fn leveled() -> Leveled {
+    Leveled::default().with_table_target_size(TABLE_BYTES)
+}
+
+/// For fjall's own thread, which shall flush: levels so large and so late that none ever needs compaction.
+pub(super) fn never_merging() -> Arc<Leveled> {
+    Arc::new(Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 40))
+}
+
+/// Bytes that the next step of `strategy` writes at most; `None` if there is nothing to do.
+pub(super) fn step_bytes(tree: &AnyTree, strategy: &Leveled) -> fjall::Result<Option<u64>> {
+    let version = tree.current_version();
+    // The default: as if no other compaction were running, which is so; see `Space::turn`.
+    let input = match strategy.choose(&version, tree.tree_config(), &Default::default()) {
+        Choice::Merge(input) => input,
+        Choice::Move(_) | Choice::Drop(_) => return Ok(Some(0)),
+        Choice::DoNothing => return Ok(None),
+    };
+    let is_input = |table: &&Table| input.table_ids.contains(&table.id());
+    let is_compressed = input.canonical_level >= COMPRESSED_FROM_LEVEL;
+    let tables = version.iter_tables().filter(is_input);
+    let table_bytes = tables.map(|table| written_bytes(table, is_compressed)).sum::<u64>();
+    let value_bytes = rewritten_value_bytes(tree, |table| input.table_ids.contains(&table.id()))?;
+    Ok(Some(with_overhead(table_bytes + value_bytes)))
+}
+
+/// Bytes that a rewrite of all tables writes at most.
+pub(super) fn rewrite_bytes(tree: &AnyTree) -> fjall::Result<u64> {
+    let version = tree.current_version();
+    let table_bytes = version.iter_tables().map(|table| written_bytes(table, true)).sum::<u64>();
+    Ok(with_overhead(table_bytes + rewritten_value_bytes(tree, |_| true)?))
+}
+
+/// Bytes of separated values that no row refers to and that the next rewrite of all tables gives back.
+pub(super) fn reclaimable_value_bytes(tree: &AnyTree) -> u64 {
+    StaleFiles::of(tree).files.iter().map(|(_, stale_bytes)| stale_bytes).sum()
+}
+
+pub(super) fn is_out_of_room(error: &fjall::Error) -> bool {
+    let (fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error))) = error
+    else {
+        return false;
+    };
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+fn with_overhead(bytes: u64) -> u64 {
+    bytes + bytes / OVERHEAD_SHARE + OVERHEAD_BYTES
+}
+
+/// What becomes of a table that is merged whole. It is not compressed again on its way to an upper level, which is
+/// where tables go that were the only ones below.
+fn written_bytes(table: &Table, is_compressed: bool) -> u64 {
+    let metadata = &table.metadata;
+    let grows = !is_compressed && metadata.data_block_compression != CompressionType::None;
+    let blocks_bytes = metadata.data_block_count * u64::from(BLOCK_BYTES);
+    if grows { metadata.file_size.max(blocks_bytes) } else { metadata.file_size }
+}
+
+/// Files of separated values are rewritten when enough of them is stale and no other table refers to them.
+fn rewritten_value_bytes(tree: &AnyTree, is_input: impl Fn(&Table) -> bool) -> fjall::Result<u64> {
+    let mut stale =
+        StaleFiles::of(tree).files.into_iter().map(|(id, _)| id).collect::<HashSet<_>>();
+    if stale.is_empty() {
+        return Ok(0);
+    }
+    let mut referred = Vec::new();
+    for table in tree.current_version().iter_tables() {
+        for reference in table.list_blob_file_references()?.unwrap_or_default() {
+            if is_input(table) {
+                referred.push((reference.blob_file_id, reference.on_disk_bytes));
+            } else {
+                stale.remove(&reference.blob_file_id);
+            }
+        }
+    }
+    Ok(referred.iter().filter(|(id, _)| stale.contains(id)).map(|(_, bytes)| bytes).sum())
+}
+
+/// The files of separated values that are stale enough to be rewritten or deleted, with their stale bytes.
+struct StaleFiles {
+    files: Vec<(u64, u64)>,
+}
+
+impl StaleFiles {
+    fn of(tree: &AnyTree) -> Self {
+        let version = tree.current_version();
+        let stale_bytes = |id: u64| {
+            let mut one = FragmentationMap::default();
+            one.extend(version.gc_stats().get(&id).map(|entry| (id, *entry)));
+            one.stale_bytes()
+        };
+        let mut files = Vec::new();
+        for file in version.blob_files.iter() {
+            let stale_bytes = stale_bytes(file.id());
+            // A file that cannot be asked is no reason to wait.
+            let bytes = file.path().metadata().map_or(0, |file| file.len());
+            if stale_bytes > 0 && stale_bytes as f32 >= STALE_SHARE * bytes as f32 {
+                files.push((file.id(), stale_bytes));
+            }
+        }
+        Self { files }
+    }
+}
