@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -188,21 +189,22 @@ impl Acceptor {
         // Replies are written whole; waiting for more to send would only delay them.
         let _ = socket.set_nodelay(true);
         let transport = Transport::new(socket, self.limits.transfer_timeout);
+        let written = transport.written();
         let Some(tls) = &self.tls else {
-            return self.serve(transport, Peer { address, tls: false }, watcher).await;
+            return self.serve(transport, written, Peer { address, tls: false }, watcher).await;
         };
         let timeout = HANDSHAKE_TIMEOUT.min(self.limits.head_timeout);
         match tokio::time::timeout(timeout, tls.accept(transport)).await {
             Ok(Ok(stream)) => {
                 // What is less common than plain HTTP/1 is boxed: every connection would carry its size.
-                Box::pin(self.serve(stream, Peer { address, tls: true }, watcher)).await;
+                Box::pin(self.serve(stream, written, Peer { address, tls: true }, watcher)).await;
             }
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake took too long"),
         }
     }
 
-    async fn serve<S>(&self, stream: S, peer: Peer, watcher: Watcher)
+    async fn serve<S>(&self, stream: S, written: Arc<AtomicU64>, peer: Peer, watcher: Watcher)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -215,7 +217,7 @@ impl Acceptor {
         let Some((protocol, stream)) = sniffed else { return };
         let served = match protocol {
             Protocol::Http1 => self.serve_http1(stream, peer, watcher).await,
-            Protocol::Http2 => Box::pin(self.serve_http2(stream, peer, watcher)).await,
+            Protocol::Http2 => Box::pin(self.serve_http2(stream, written, peer, watcher)).await,
         };
         if let Err(error) = served {
             tracing::debug!(%error, "connection ended");
@@ -250,6 +252,7 @@ impl Acceptor {
     async fn serve_http2<S>(
         &self,
         stream: Sniffed<S>,
+        written: Arc<AtomicU64>,
         peer: Peer,
         _until_drained: Watcher,
     ) -> hyper::Result<()>
@@ -257,7 +260,7 @@ impl Acceptor {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (services, site) = (self.services.clone(), self.site);
-        let exchanges = Arc::new(Exchanges::new(&self.limits, Instant::now()));
+        let exchanges = Arc::new(Exchanges::new(&self.limits, written, Instant::now()));
         let (opened, permits) = (exchanges.clone(), self.http2_permits.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             let exchange = permits.clone().try_acquire_owned().map(|permit| opened.begin(permit));

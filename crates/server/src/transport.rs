@@ -6,6 +6,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -24,6 +26,8 @@ const LINGER_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub struct Transport {
     socket: TcpStream,
     patience: Patience,
+    /// Bytes that the socket has taken, for who watches the connection from above.
+    written: Arc<AtomicU64>,
     /// Since when the peer takes nothing.
     blocked_since: Option<Instant>,
     /// Made when it is first needed, which is never for most connections.
@@ -44,7 +48,13 @@ impl Transport {
     /// `stall_max`: how long a peer may take nothing of what is written.
     pub fn new(socket: TcpStream, stall_max: Duration) -> Self {
         let patience = Patience::new(stall_max);
-        Self { socket, patience, blocked_since: None, timer: None, closing: Closing::No }
+        let written = Arc::default();
+        Self { socket, patience, written, blocked_since: None, timer: None, closing: Closing::No }
+    }
+
+    /// A count of the bytes that the socket has taken.
+    pub fn written(&self) -> Arc<AtomicU64> {
+        self.written.clone()
     }
 
     /// Counts what was written, or how long it could not be.
@@ -59,6 +69,7 @@ impl Transport {
                     self.patience.waited(since.elapsed());
                 }
                 self.patience.moved(*bytes);
+                self.written.fetch_add(*bytes as u64, Ordering::Relaxed);
             }
             Poll::Ready(Err(_)) => {}
             Poll::Pending => {
