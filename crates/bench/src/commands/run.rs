@@ -123,19 +123,13 @@ impl Plan {
     ) -> anyhow::Result<Vec<Row>> {
         let runtime = runtime()?;
         let name = format!("bench{}", std::process::id());
-        // What starts with an empty table comes first, so that the loaded one does not weigh on it.
-        let mut workloads = self.workloads.clone();
-        workloads.sort_by_key(|workload| !workload.is_fresh());
+        // Before what inserts into a table of its own as well: a server that is in use has data.
+        self.load(&runtime, contenders, &name)?;
         let mut rows = Vec::new();
-        let mut is_loaded = false;
-        for workload in workloads {
-            if !workload.is_fresh() && !is_loaded {
-                self.load(&runtime, contenders, &name)?;
-                is_loaded = true;
-            }
-            rows.extend(self.measure(&runtime, contenders, workload, &name, after_round)?);
+        for workload in &self.workloads {
+            rows.extend(self.measure(&runtime, contenders, *workload, &name, after_round)?);
         }
-        for contender in contenders.iter().filter(|contender| is_loaded && !contender.is_bare) {
+        for contender in contenders.iter().filter(|contender| !contender.is_bare) {
             runtime.block_on(Client::new(&contender.target, Keys::default()).drop_table(&name))?;
         }
         Ok(rows)
@@ -246,6 +240,7 @@ fn settle(pause: Duration, contenders: &[&Contender]) {
     std::thread::sleep(pause);
     let pids: Vec<_> = contenders.iter().filter_map(|contender| contender.pid).collect();
     process::wait_until_resting(&pids, RESTING_MAX);
+    process::write_back();
 }
 
 fn progress(contender: &Contender, workload: Workload, tally: &Tally) -> String {
