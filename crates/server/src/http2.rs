@@ -89,7 +89,7 @@ impl Unsent {
         self.since + stall_max + time_for(self.bytes + shared_bytes)
     }
 
-    /// Takes account of another reply: it gets as many turns as this one, or as it needs.
+    /// Takes account of a later reply: it gets as many turns as this one, or as it needs.
     fn share_with(&mut self, other_bytes: usize) {
         let share = other_bytes.min(self.bytes.max(TURN_BYTES));
         self.shared_bytes = self.shared_bytes.saturating_add(share);
@@ -180,7 +180,8 @@ impl Exchange {
             }
             let mut unsent = Unsent { bytes: bytes.len(), since: now, shared_bytes: 0 };
             for other in state.open.values_mut().flatten() {
-                unsent.share_with(other.bytes);
+                // What waits already may have all of the client's window, and goes out first then.
+                unsent.shared_bytes = unsent.shared_bytes.saturating_add(other.bytes);
                 other.share_with(unsent.bytes);
             }
             state.open.insert(self.id, Some(unsent));
@@ -312,16 +313,16 @@ mod tests {
         assert_eq!(line.pass(10, BYTES_PER_SECOND_MIN), Judgement::Stalled);
     }
 
-    /// Small replies have their turns between those of large ones: who does not take them takes nothing.
+    /// A client's window may be full with what waits already; what comes later does not excuse for long.
     #[test]
-    fn a_small_reply_does_not_wait_for_large_ones() {
+    fn a_small_reply_waits_for_large_ones_before_it() {
         let mut line = Line::new();
-        let _large = [(); 3].map(|()| line.reply(bytes_of(100)));
+        let large = [(); 3].map(|()| line.reply(bytes_of(100)));
         let small = line.reply(Bytes::from_static(b"small"));
-        assert_eq!(line.pass(13, BYTES_PER_SECOND_MIN), Judgement::Fine);
-        drop(small);
-        assert_eq!(line.pass(280, BYTES_PER_SECOND_MIN), Judgement::Fine);
+        assert_eq!(line.pass(300, BYTES_PER_SECOND_MIN), Judgement::Fine);
+        drop((large, small));
         let _small = line.reply(Bytes::from_static(b"small"));
+        let _large = [(); 3].map(|()| line.reply(bytes_of(100)));
         assert_eq!(line.pass(14, BYTES_PER_SECOND_MIN), Judgement::Stalled);
     }
 

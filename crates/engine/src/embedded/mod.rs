@@ -42,7 +42,7 @@ use committer::{Committer, Failure, Message};
 use job::Pending;
 use space::Space;
 use store::{Store, StoreSink, StoreSnapshot};
-use upkeep::Upkeep;
+use upkeep::{Upkeep, Wait};
 
 pub use check::{CheckedRows, FileProblem, FilesReport, FolderCheck};
 pub use options::{EmbeddedOptions, OpenError};
@@ -103,7 +103,8 @@ impl EmbeddedEngine {
             closing: Arc::clone(&closing),
             failures: Arc::clone(&failures),
             space: Arc::clone(&space),
-            waits_until: None,
+            merging: Wait::new("merging"),
+            reclaiming: Wait::new("reclaiming deleted values"),
         };
         let sink = StoreSink { store: Arc::clone(&store), space: Arc::clone(&space), nudge };
         let committer = Committer::new(requests, sink, Arc::clone(&stats), failures);

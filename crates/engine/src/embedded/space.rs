@@ -8,11 +8,12 @@
 //!
 //! Merging needs room for the new tables beside the old ones. It is done in turns, and each claims what it may take
 //! beforehand: down to the second line, for it is merging that gives back what was deleted. What it has claimed, writes
-//! do not get. Where merging has to wait and flushed memtables pile up, nothing is taken either: fjall would stop the
-//! committer in the midst of a commit, for as long as it takes.
+//! do not get. Where merging has to wait and flushed memtables pile up, less is taken and finally nothing: each of them
+//! makes what has to be merged larger, and fjall would stop the committer in the midst of a commit, for as long as it
+//! takes.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
@@ -29,12 +30,19 @@ const SHARE_MAX: u64 = 4;
 const LAST_SHARE: u64 = 4;
 
 /// What the disk has room for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Taking {
     Everything,
     /// What gives back more than it takes.
     Deletions,
     Nothing,
+}
+
+impl Taking {
+    fn stored(number: &AtomicU8) -> Self {
+        [Self::Everything, Self::Deletions, Self::Nothing]
+            [usize::from(number.load(Ordering::Relaxed))]
+    }
 }
 
 /// How much room there is.
@@ -43,13 +51,16 @@ pub(super) struct Space {
     reserve_bytes: u64,
     /// What there was room for at the last look, a [`Taking`].
     taking: AtomicU8,
-    /// Whether merging waits for room and there is too much to merge.
-    has_piled_up: AtomicBool,
+    /// What is taken at most because merging waits for room and has piled up, a [`Taking`].
+    limit: AtomicU8,
     /// Bytes committed since the last look.
     committed: AtomicU64,
-    /// Bytes that merging may take of what the reserve is kept for.
-    claimed: AtomicU64,
+    /// Bytes that may be committed until the merging is over that is under way, and those that have been.
+    allowance: AtomicU64,
+    committed_meanwhile: AtomicU64,
     turn: Mutex<()>,
+    /// Those who wait for the turn.
+    waiting: AtomicUsize,
     stats: Arc<Stats>,
     #[cfg(test)]
     pub(super) pretended_free: Mutex<Option<u64>>,
@@ -74,10 +85,12 @@ impl Space {
             folder,
             reserve_bytes,
             taking: AtomicU8::new(Taking::Everything as u8),
-            has_piled_up: AtomicBool::new(false),
+            limit: AtomicU8::new(Taking::Everything as u8),
             committed: AtomicU64::new(0),
-            claimed: AtomicU64::new(0),
+            allowance: AtomicU64::new(u64::MAX),
+            committed_meanwhile: AtomicU64::new(0),
             turn: Mutex::new(()),
+            waiting: AtomicUsize::new(0),
             stats,
             #[cfg(test)]
             pretended_free: Mutex::new(None),
@@ -87,20 +100,25 @@ impl Space {
     }
 
     pub(super) fn taking(&self) -> Taking {
-        if self.has_piled_up.load(Ordering::Relaxed) { Taking::Nothing } else { self.last_look() }
+        self.last_look().max(Taking::stored(&self.limit))
     }
 
-    /// Merging waits for room, and has too much before it to let it become more; or not any more.
-    pub(super) fn set_piled_up(&self, has_piled_up: bool) {
-        if self.has_piled_up.swap(has_piled_up, Ordering::Relaxed) == has_piled_up {
+    /// Whether the disk is nearly full.
+    pub(super) fn is_low(&self) -> bool {
+        self.last_look() != Taking::Everything
+    }
+
+    /// Merging waits for room and has so much before it that this is the most to be taken; or it does not.
+    pub(super) fn limit(&self, taking: Taking) {
+        if self.limit.swap(taking as u8, Ordering::Relaxed) == taking as u8 {
             return;
         }
-        if has_piled_up {
-            tracing::error!(
-                "too much waits to be merged until there is room on the disk: refusing all writes"
-            );
-        } else {
-            tracing::info!("merging has caught up: taking writes");
+        match taking {
+            Taking::Everything => tracing::info!("merging has caught up: taking writes"),
+            Taking::Deletions => {
+                tracing::error!("much waits to be merged: refusing writes, deletions excepted");
+            }
+            Taking::Nothing => tracing::error!("too much waits to be merged: refusing all writes"),
         }
         self.look();
     }
@@ -112,12 +130,18 @@ impl Space {
 
     /// Waits for the turn to merge.
     pub(super) fn turn(&self) -> Turn<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         let guard = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         Turn { space: self, _guard: guard }
     }
 
-    /// The turn to merge, unless someone has it.
+    /// The turn to merge, unless someone has it or waits for it.
     pub(super) fn turn_now(&self) -> Option<Turn<'_>> {
+        // Who merges step by step would have the next turn before those who wait for one are awake.
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
         let guard = match self.turn.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -136,6 +160,7 @@ impl Space {
     /// So much was committed. A fast disk fills within a second: looks at once when a good part of the reserve may have
     /// gone, since what is in the journal will be in tables as well.
     pub(super) fn committed(&self, bytes: u64) {
+        self.committed_meanwhile.fetch_add(bytes, Ordering::Relaxed);
         let committed = self.committed.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if committed > self.reserve_bytes / 16 {
             self.look();
@@ -152,9 +177,11 @@ impl Space {
 
     fn learn(&self, room: Room) {
         let reserve = self.reserve(room);
+        let committed = self.committed_meanwhile.load(Ordering::Relaxed);
+        let is_used_up = committed >= self.allowance.load(Ordering::Relaxed);
         let taking = if room.free < reserve / LAST_SHARE {
             Taking::Nothing
-        } else if room.free < reserve + self.claimed.load(Ordering::Relaxed) {
+        } else if room.free < reserve || is_used_up {
             Taking::Deletions
         } else {
             Taking::Everything
@@ -185,22 +212,22 @@ impl Space {
     }
 
     fn last_look(&self) -> Taking {
-        let takings = [Taking::Everything, Taking::Deletions, Taking::Nothing];
-        takings[usize::from(self.taking.load(Ordering::Relaxed))]
+        Taking::stored(&self.taking)
     }
 
     fn reserve(&self, room: Room) -> u64 {
         self.reserve_bytes.min(room.total / SHARE_MAX)
     }
 
-    /// What merging keeps from writes if it is to take so many bytes; `None` if it may not.
+    /// What may be committed while merging takes so many bytes; `None` if it may not take them.
     fn judge_claim(&self, bytes: u64, room: Room) -> Option<u64> {
         let reserve = self.reserve(room);
         if reserve == 0 {
-            return Some(0);
+            return Some(u64::MAX);
         }
         let left = room.free.checked_sub(bytes).filter(|left| *left >= reserve / LAST_SHARE)?;
-        Some(if left < reserve { bytes } else { 0 })
+        // What is committed will be in the journal and in a table.
+        Some(left.saturating_sub(reserve) / 2)
     }
 
     fn room(&self) -> Option<Room> {
@@ -228,13 +255,14 @@ impl Turn<'_> {
     /// gets everything.
     pub(super) fn claim(&self, bytes: u64) -> bool {
         let Some(room) = self.space.room() else { return true };
-        let Some(claimed) = self.space.judge_claim(bytes, room) else { return false };
-        self.set_claimed(claimed);
+        let Some(allowance) = self.space.judge_claim(bytes, room) else { return false };
+        self.space.committed_meanwhile.store(0, Ordering::Relaxed);
+        self.set_allowance(allowance);
         true
     }
 
-    fn set_claimed(&self, bytes: u64) {
-        if self.space.claimed.swap(bytes, Ordering::Relaxed) != bytes {
+    fn set_allowance(&self, bytes: u64) {
+        if self.space.allowance.swap(bytes, Ordering::Relaxed) != bytes {
             self.space.look();
         }
     }
@@ -242,7 +270,7 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.set_claimed(0);
+        self.set_allowance(u64::MAX);
     }
 }
 
@@ -290,17 +318,16 @@ mod tests {
     #[test]
     fn merging_leaves_the_second_line() {
         let space = space(100);
-        let claimed = |free, bytes| space.judge_claim(bytes, Room { free, total: 10_000 });
-        // The reserve stays whole, so writes go on.
-        assert_eq!(claimed(1000, 900), Some(0));
-        // It does not, so they wait.
-        assert_eq!(claimed(1000, 901), Some(901));
-        assert_eq!(claimed(1000, 975), Some(975));
-        assert_eq!(claimed(1000, 976), None);
-        assert_eq!(claimed(1000, 1001), None);
+        let allowance = |free, bytes| space.judge_claim(bytes, Room { free, total: 10_000 });
+        // Writes may take what is left beside the reserve, each byte twice.
+        assert_eq!(allowance(1000, 500), Some(200));
+        assert_eq!(allowance(1000, 900), Some(0));
+        assert_eq!(allowance(1000, 975), Some(0));
+        assert_eq!(allowance(1000, 976), None);
+        assert_eq!(allowance(1000, 1001), None);
         // Also while the disk is nearly full.
-        assert_eq!(claimed(99, 74), Some(74));
-        assert_eq!(claimed(99, 75), None);
+        assert_eq!(allowance(99, 74), Some(0));
+        assert_eq!(allowance(99, 75), None);
     }
 
     #[test]
@@ -309,25 +336,51 @@ mod tests {
         *space.pretended_free.lock().unwrap() = Some(1000);
         let turn = space.turn();
         assert!(turn.claim(900));
-        assert_eq!(space.taking(), Taking::Everything);
-        assert!(turn.claim(901));
         assert_eq!(space.taking(), Taking::Deletions);
         assert!(space.turn_now().is_none());
         drop(turn);
         assert_eq!(space.taking(), Taking::Everything);
+
+        let turn = space.turn_now().expect("nobody has it");
+        assert!(turn.claim(500));
+        space.committed(199);
+        assert_eq!(space.taking(), Taking::Everything);
+        space.committed(1);
+        space.look();
+        assert_eq!(space.taking(), Taking::Deletions);
+        drop(turn);
+        assert_eq!(space.taking(), Taking::Everything);
+    }
+
+    #[test]
+    fn who_waits_for_the_turn_gets_it_before_who_only_tries() {
+        let space = space(100);
+        let turn = space.turn();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| drop(space.turn()));
+            while space.waiting.load(Ordering::Relaxed) == 0 {
+                std::thread::yield_now();
+            }
+            drop(turn);
+            while !waiting.is_finished() {
+                let tried = space.turn_now();
+                assert!(tried.is_none() || space.waiting.load(Ordering::Relaxed) == 0);
+            }
+        });
         assert!(space.turn_now().is_some());
     }
 
     #[test]
-    fn nothing_is_taken_while_too_much_waits_to_be_merged() {
+    fn less_is_taken_while_much_waits_to_be_merged() {
         let space = space(100);
         *space.pretended_free.lock().unwrap() = Some(1000);
-        space.set_piled_up(true);
-        assert_eq!(space.taking(), Taking::Nothing);
-        assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), 1);
-        space.set_piled_up(false);
-        assert_eq!(space.taking(), Taking::Everything);
-        assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), 0);
+        for taking in [Taking::Deletions, Taking::Nothing, Taking::Everything] {
+            space.limit(taking);
+            assert_eq!(space.taking(), taking);
+            let is_full = taking != Taking::Everything;
+            assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), u64::from(is_full));
+            assert!(!space.is_low());
+        }
     }
 
     #[test]

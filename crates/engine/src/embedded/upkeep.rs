@@ -42,8 +42,11 @@ const WAIT: Duration = Duration::from_secs(1);
 /// start, so this must not happen often.
 const WAIT_AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Flushed memtables beside each other from which on nothing is taken while merging waits. Those in memory come on top,
-/// five at most, and fjall stops the committer at thirty.
+/// Flushed memtables beside each other from which on only deletions are taken while merging waits: each further one
+/// takes room, and makes what has to be merged larger.
+const RUNS_MANY: usize = 6;
+
+/// The same for taking nothing. Those in memory come on top, five at most, and fjall stops the committer at thirty.
 const RUNS_MAX: usize = 16;
 
 /// Stale separated values for which everything is rewritten while the disk is nearly full.
@@ -56,8 +59,45 @@ pub(super) struct Upkeep {
     pub(super) closing: Arc<AtomicBool>,
     pub(super) failures: Failures,
     pub(super) space: Arc<Space>,
-    /// When to try again to merge what there was no room for.
-    pub(super) waits_until: Option<Instant>,
+    pub(super) merging: Wait,
+    pub(super) reclaiming: Wait,
+}
+
+/// When to try again what there was no room for.
+pub(super) struct Wait {
+    what: &'static str,
+    until: Option<Instant>,
+}
+
+impl Wait {
+    pub(super) fn new(what: &'static str) -> Self {
+        Self { what, until: None }
+    }
+
+    fn is_over(&self) -> bool {
+        self.until.is_none_or(|until| Instant::now() >= until)
+    }
+
+    /// Says so when it begins.
+    fn begin(&mut self, time: Duration, bytes: u64) {
+        if self.until.replace(Instant::now() + time).is_none() {
+            tracing::warn!(bytes, "{} waits until there is room on the disk", self.what);
+        }
+    }
+
+    fn end(&mut self) {
+        if self.until.take().is_some() {
+            tracing::info!("{} goes on", self.what);
+        }
+    }
+}
+
+/// What is attempted.
+#[derive(Clone, Copy)]
+enum Work {
+    Merge(Pace),
+    /// The rewriting of everything, for the sake of separated values.
+    Reclaim,
 }
 
 /// What came of the attempt to merge something.
@@ -90,12 +130,21 @@ impl Upkeep {
     fn once(&mut self, pace: Pace) -> Result<()> {
         self.store.check_alive()?;
         match pace {
-            Pace::Busy => while self.step(Pace::Busy)? == Step::Done {},
+            Pace::Busy => while self.attempt(Work::Merge(Pace::Busy))? == Step::Done {},
             Pace::Quiet => self.settle()?,
         }
-        let waits = self.waits_until.is_some();
-        self.space.set_piled_up(waits && self.store.unmerged_runs() >= RUNS_MAX);
         Ok(())
+    }
+
+    /// Lets no more pile up than can be merged when there is room again.
+    fn limit_pile(&self) {
+        let limit = match self.store.unmerged_runs() {
+            _ if self.merging.until.is_none() => Taking::Everything,
+            ..RUNS_MANY => Taking::Everything,
+            RUNS_MANY..RUNS_MAX => Taking::Deletions,
+            RUNS_MAX.. => Taking::Nothing,
+        };
+        self.space.limit(limit);
     }
 
     /// Merges everything, as long as nothing is written.
@@ -105,7 +154,7 @@ impl Upkeep {
             self.flush()?;
             // ORDER: looked at before compaction, because a flush that ends after it makes more work.
             let is_flushed = self.store.is_flushed()?;
-            step = self.step(Pace::Quiet)?;
+            step = self.attempt(Work::Merge(Pace::Quiet))?;
             if step == Step::Nothing && is_flushed {
                 step = self.reclaim_values()?;
             }
@@ -133,72 +182,73 @@ impl Upkeep {
         }
     }
 
-    /// Does the most urgent compaction, if there is room for it.
-    fn step(&mut self, pace: Pace) -> Result<Step> {
-        self.attempt(
-            |store| store.bytes_to_merge(pace),
-            |store| {
-                let has_compacted = store.compact_step(pace)?;
-                Ok(if has_compacted { Step::Done } else { Step::Nothing })
-            },
-        )
-    }
-
     /// While the disk is nearly full: rewrites everything for the sake of separated values that were deleted. fjall
     /// deletes their files with the compaction after the one that dropped their rows, and there may be none.
     fn reclaim_values(&mut self) -> Result<Step> {
         let is_worthwhile = || self.store.reclaimable_value_bytes() >= RECLAIM_BYTES_MIN;
-        if self.space.taking() == Taking::Everything || !is_worthwhile() {
+        if !self.space.is_low() || !is_worthwhile() {
+            self.reclaiming.end();
             return Ok(Step::Nothing);
         }
-        self.attempt(
-            |store| store.bytes_to_compact().map(Some),
-            |store| store.compact().map(|()| Step::Done),
-        )
+        self.attempt(Work::Reclaim)
     }
 
-    /// Merges with `merge` what takes `needed` bytes, unless there is nothing to merge, or no room.
-    fn attempt(
-        &mut self,
-        needed: impl FnOnce(&Store) -> Result<Option<u64>>,
-        merge: impl FnOnce(&Store) -> Result<Step>,
-    ) -> Result<Step> {
-        let must_wait = self.waits_until.is_some_and(|until| Instant::now() < until);
-        if must_wait || self.closing.load(Ordering::Relaxed) {
+    /// Does the most urgent work of its kind, unless there is none, or no room for it.
+    fn attempt(&mut self, work: Work) -> Result<Step> {
+        let step = self.attempt_now(work);
+        self.limit_pile();
+        step
+    }
+
+    fn attempt_now(&mut self, work: Work) -> Result<Step> {
+        let wait = match work {
+            Work::Merge(_) => &mut self.merging,
+            Work::Reclaim => &mut self.reclaiming,
+        };
+        if !wait.is_over() || self.closing.load(Ordering::Relaxed) {
             return Ok(Step::Later);
         }
-        let (store, space) = (Arc::clone(&self.store), Arc::clone(&self.space));
+        let (store, space) = (&self.store, &self.space);
         let Some(turn) = space.turn_now() else { return Ok(Step::Later) };
-        let Some(bytes) = needed(&store)? else {
-            self.go_on();
+        let Some(bytes) = work.bytes(store)? else {
+            wait.end();
             return Ok(Step::Nothing);
         };
         // What is in memory will be flushed, perhaps meanwhile. What is only moved takes no room.
         if bytes > 0 && !turn.claim(bytes + store.unflushed_bytes()) {
-            self.wait(WAIT, bytes);
+            wait.begin(WAIT, bytes);
             return Ok(Step::Later);
         }
-        match merge(&store) {
+        match work.run(store) {
             Err(Error::Full) => {
-                self.wait(WAIT_AFTER_FAILURE, bytes);
+                wait.begin(WAIT_AFTER_FAILURE, bytes);
                 Ok(Step::Later)
             }
             done => {
-                self.go_on();
+                wait.end();
                 done
             }
         }
     }
+}
 
-    fn wait(&mut self, time: Duration, bytes: u64) {
-        if self.waits_until.replace(Instant::now() + time).is_none() {
-            tracing::warn!(bytes, "merging waits until there is room on the disk");
+impl Work {
+    /// Bytes that it writes at most; `None` if there is nothing to do.
+    fn bytes(self, store: &Store) -> Result<Option<u64>> {
+        match self {
+            Self::Merge(pace) => store.bytes_to_merge(pace),
+            Self::Reclaim => store.bytes_to_compact().map(Some),
         }
     }
 
-    fn go_on(&mut self) {
-        if self.waits_until.take().is_some() {
-            tracing::info!("merging goes on");
-        }
+    fn run(self, store: &Store) -> Result<Step> {
+        let has_worked = match self {
+            Self::Merge(pace) => store.compact_step(pace)?,
+            Self::Reclaim => {
+                store.compact()?;
+                true
+            }
+        };
+        Ok(if has_worked { Step::Done } else { Step::Nothing })
     }
 }
