@@ -1,5 +1,6 @@
 //! Telling those who are too many that they are.
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,8 +40,9 @@ impl Refusals {
             return;
         }
         let Ok(permit) = self.seen_off.clone().try_acquire_owned() else {
-            // The buffer of a new socket has room for so little.
-            let _ = stream.try_write(REFUSAL);
+            // The buffer of a new socket has room for so little. The runtime would not try: it has not heard yet that
+            // the socket can be written to.
+            let _ = stream.into_std().and_then(|mut stream| stream.write_all(REFUSAL));
             return;
         };
         tokio::spawn(async move {
