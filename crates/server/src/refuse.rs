@@ -35,20 +35,21 @@ impl Refusals {
     }
 
     /// Says so and closes. Within TLS there is nothing to say before a handshake, which costs too much here.
-    pub fn refuse(&self, mut stream: TcpStream, is_tls: bool) {
+    pub fn refuse(&self, stream: TcpStream, is_tls: bool) {
         if is_tls {
             return;
         }
-        let Ok(permit) = self.seen_off.clone().try_acquire_owned() else {
-            // The buffer of a new socket has room for so little. The runtime would not try: it has not heard yet that
-            // the socket can be written to.
-            let _ = stream.into_std().and_then(|mut stream| stream.write_all(REFUSAL));
+        // At once, and past the runtime: a task may have to wait for its turn for longer than it is given. The buffer of
+        // a new socket has room for so little.
+        let Ok(mut stream) = stream.into_std() else { return };
+        if stream.write_all(REFUSAL).is_err() {
             return;
-        };
+        }
+        let Ok(permit) = self.seen_off.clone().try_acquire_owned() else { return };
+        let Ok(mut stream) = TcpStream::from_std(stream) else { return };
         tokio::spawn(async move {
             let _permit = permit;
             let _ = tokio::time::timeout(SEEN_OFF_WITHIN, async {
-                stream.write_all(REFUSAL).await?;
                 stream.shutdown().await?;
                 // The request may still come; unread, it would turn the close into a reset, which can overtake
                 // the answer.
@@ -66,4 +67,29 @@ pub fn reply() -> Reply {
     *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     reply
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Also those beyond the number that is seen off in order, and before anything else gets its turn.
+    #[tokio::test]
+    async fn everybody_is_told_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let refusals = Refusals::new(SEEN_OFF_SHARE);
+        for _ in 0..10 {
+            let mut peer = std::net::TcpStream::connect(address).unwrap();
+            peer.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            refusals.refuse(listener.accept().await.unwrap().0, false);
+            let mut told = vec![0; REFUSAL.len()];
+            peer.read_exact(&mut told).unwrap();
+            assert_eq!(told, REFUSAL);
+        }
+    }
 }
