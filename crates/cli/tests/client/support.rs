@@ -10,7 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use azure_core::Uuid;
-use tavola_client::{TableClient, TableServiceClient};
+use azure_core::http::{ClientOptions, RetryOptions, Transport};
+use tavola_client::{
+    TableClient, TableClientOptions, TableServiceClient, TransportOptions, new_transport,
+};
 
 /// Names the account that the tests run against, instead of a server of their own.
 const CONNECTION: &str = "TAVOLA_CLIENT_TEST_CONNECTION";
@@ -50,6 +53,19 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// Options of a client that trusts these certificates and does not try again.
+pub fn options_trusting(root_certificates: Vec<Vec<u8>>) -> TableClientOptions {
+    let transport = TransportOptions { root_certificates, ..Default::default() };
+    TableClientOptions {
+        client_options: ClientOptions {
+            transport: Some(Transport::new(new_transport(Some(transport)).unwrap())),
+            retry: RetryOptions::none(),
+            ..Default::default()
+        },
+        ..Default::default()
     }
 }
 

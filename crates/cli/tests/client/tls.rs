@@ -2,24 +2,15 @@
 
 use std::process::Command;
 
-use azure_core::http::{ClientOptions, RetryOptions, Transport};
 use tavola_client::{
-    DEVELOPMENT_ACCOUNT, ErrorExt, SharedKeyCredential, TableClientOptions, TableServiceClient,
-    TransportOptions, new_transport,
+    DEVELOPMENT_ACCOUNT, ErrorExt, SharedKeyCredential, TableServiceClient, TransportOptions,
+    new_transport,
 };
 
-use crate::support::start_server;
+use crate::support::{options_trusting, start_server};
 
 fn client(url: &str, root_certificates: Vec<Vec<u8>>) -> TableServiceClient {
-    let transport = TransportOptions { root_certificates, ..Default::default() };
-    let options = TableClientOptions {
-        client_options: ClientOptions {
-            transport: Some(Transport::new(new_transport(Some(transport)).unwrap())),
-            retry: RetryOptions::none(),
-            ..Default::default()
-        },
-        ..Default::default()
-    };
+    let options = options_trusting(root_certificates);
     let endpoint = format!("{url}/{DEVELOPMENT_ACCOUNT}");
     TableServiceClient::new(&endpoint, SharedKeyCredential::development(), Some(options)).unwrap()
 }

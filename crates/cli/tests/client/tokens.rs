@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
-use azure_core::http::{ClientOptions, RetryOptions, Transport};
 use azure_core::time::{Duration, OffsetDateTime};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,12 +13,9 @@ use rcgen::KeyPair;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
-use tavola_client::{
-    DEVELOPMENT_ACCOUNT, Entity, ErrorCode, ErrorExt, TableClient, TableClientOptions,
-    TransportOptions, new_transport,
-};
+use tavola_client::{DEVELOPMENT_ACCOUNT, Entity, ErrorCode, ErrorExt, TableClient};
 
-use crate::support::start_server;
+use crate::support::{options_trusting, start_server};
 
 const ISSUER: &str = "https://issuer.example/tenant/";
 const AUDIENCE: &str = "https://storage.azure.com";
@@ -89,16 +85,7 @@ async fn a_token_opens_what_its_role_allows() {
     let (_server, url) = start_server(folder.path(), &arguments);
     let certificate = std::fs::read(folder.path().join("tls/cert.pem")).unwrap();
     let people = |role| {
-        let transport =
-            TransportOptions { root_certificates: vec![certificate.clone()], ..Default::default() };
-        let options = TableClientOptions {
-            client_options: ClientOptions {
-                transport: Some(Transport::new(new_transport(Some(transport)).unwrap())),
-                retry: RetryOptions::none(),
-                ..Default::default()
-            },
-            ..Default::default()
-        };
+        let options = options_trusting(vec![certificate.clone()]);
         let signer = Arc::new(Signer { pkcs8: pair.serialize_der(), role });
         let endpoint = format!("{url}/{DEVELOPMENT_ACCOUNT}");
         TableClient::new(&endpoint, "people", signer, Some(options)).unwrap()

@@ -13,11 +13,21 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Client, Launch, Response};
+use crate::support::{Client, Launch, Response, Server};
 
 /// How often a test looks for what must come; far more than it takes.
 const LOOKS: usize = 600;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// Waits for what must come, and shows the log if it does not.
+#[track_caller]
+fn wait_until(server: &Server, is_so: impl Fn() -> bool) {
+    let has_come = (0..LOOKS).any(|_| {
+        std::thread::sleep(BETWEEN_LOOKS);
+        is_so()
+    });
+    assert!(has_come, "{}", server.log());
+}
 
 /// Disk faults that can be switched on and off.
 struct Faults {
@@ -284,22 +294,14 @@ fn a_nearly_full_disk_takes_no_writes_until_there_is_room() {
     // Deletions take room as well, and stop at a quarter of the reserve.
     let (key, more) = (("p", "000001"), disk.file("more ballast"));
     std::fs::write(&more, vec![1; 36 * MB]).unwrap();
-    let refused = (0..LOOKS).any(|_| {
-        std::thread::sleep(BETWEEN_LOOKS);
-        server.log().contains("the disk is all but full")
-    });
-    assert!(refused, "{}", server.log());
+    wait_until(&server, || server.log().contains("the disk is all but full"));
     client.remove(&table, key, "*").expect_error(503, "ServerBusy");
     client.drop_table(&table).expect_error(503, "ServerBusy");
     client.entity(&table, key).expect(200);
     std::fs::remove_file(more).unwrap();
 
     std::fs::remove_file(disk.ballast()).unwrap();
-    let taken = (0..LOOKS).any(|_| {
-        std::thread::sleep(BETWEEN_LOOKS);
-        client.insert(&table, &row(rows)).status == 204
-    });
-    assert!(taken, "{}", server.log());
+    wait_until(&server, || client.insert(&table, &row(rows)).status == 204);
     server.crash_and_restart();
     let client = Client::new(&server);
     client.entity(&table, ("p", "000000")).expect(404);
@@ -320,30 +322,23 @@ fn deletions_make_room_on_a_nearly_full_disk() {
         client.insert(&table, &large_row(number)).expect(204);
     }
     // Until all is flushed and merged.
-    let settled = (0..LOOKS).any(|_| {
+    wait_until(&server, || {
         let free = disk.free_bytes();
         std::thread::sleep(40 * BETWEEN_LOOKS);
         free == disk.free_bytes()
     });
-    assert!(settled, "{}", server.log());
     let ballast = disk.free_bytes() - 40 * MB;
     std::fs::write(disk.ballast(), vec![1; ballast]).unwrap();
-    let refused = (0..LOOKS).any(|_| {
-        std::thread::sleep(BETWEEN_LOOKS);
+    wait_until(&server, || {
         client.insert(&table, &row(ROWS)).status == 503 || {
             client.remove(&table, ("p", &format!("{ROWS:06}")), "*").expect(204);
             false
         }
     });
-    assert!(refused, "{}", server.log());
     for number in 0..ROWS {
         client.remove(&table, ("p", &format!("{number:06}")), "*").expect(204);
     }
-    let taken = (0..LOOKS).any(|_| {
-        std::thread::sleep(BETWEEN_LOOKS);
-        client.insert(&table, &row(ROWS)).status == 204
-    });
-    assert!(taken, "{}", server.log());
+    wait_until(&server, || client.insert(&table, &row(ROWS)).status == 204);
     server.crash_and_restart();
     let client = Client::new(&server);
     client.entity(&table, ("p", "000000")).expect(404);
@@ -390,12 +385,10 @@ fn a_shortage_of_file_descriptors_is_not_the_engines() {
     assert_rows(&client, &table, 160);
     drop(crowd);
     let other = Client::new(&server);
-    let served = (0..LOOKS).any(|_| {
-        std::thread::sleep(BETWEEN_LOOKS);
+    wait_until(&server, || {
         let answer = other.get("/Tables").try_send();
         answer.is_ok_and(|answer| answer.status == 200)
     });
-    assert!(served, "{}", server.log());
     assert!(!server.log().contains("the storage engine has failed"), "{}", server.log());
     server.restart_cleanly();
     assert_rows(&Client::new(&server), &table, 160);
