@@ -12,6 +12,8 @@ const SECONDS_PER_DAY: i64 = 86_400;
 const TICKS_PER_DAY: i64 = SECONDS_PER_DAY * TICKS_PER_SECOND;
 /// Days from 0001-01-01 to 1970-01-01.
 const UNIX_EPOCH_DAYS: i64 = 719_162;
+/// `yyyy-MM-ddTHH:mm:ss.fffffff`
+const TEXT_BYTES: usize = 27;
 /// Fraction digits of a tick.
 const FRACTION_DIGITS: usize = 7;
 
@@ -68,12 +70,15 @@ impl Ticks {
 
     /// Appends `yyyy-MM-ddTHH:mm:ss[.f{1,7}]Z` with trailing zeros of the fraction trimmed.
     pub fn write_iso(self, out: &mut Vec<u8>) {
-        self.write(out, b":", true);
+        let text = self.to_text();
+        push_start(out, &text, Self::trimmed_len(&text));
+        out.push(b'Z');
     }
 
     /// Appends the text with all seven fraction digits, as error bodies and access policies show it.
     pub fn write_iso_padded(self, out: &mut Vec<u8>) {
-        self.write(out, b":", false);
+        out.extend_from_slice(&self.to_text());
+        out.push(b'Z');
     }
 
     /// Appends the ETag of an entity that was last written at this moment.
@@ -85,7 +90,13 @@ impl Ticks {
 
     /// Appends the part of an ETag between its quotes.
     pub fn write_etag_time(self, out: &mut Vec<u8>) {
-        self.write(out, b"%3A", true);
+        let text = self.to_text();
+        let mut escaped = *b"0000-00-00T00%3A00%3A00.0000000";
+        escaped[..13].copy_from_slice(&text[..13]);
+        escaped[16..18].copy_from_slice(&text[14..16]);
+        escaped[21..].copy_from_slice(&text[17..]);
+        push_start(out, &escaped, Self::trimmed_len(&text) + 4);
+        out.push(b'Z');
     }
 
     /// The ETag of an entity that was last written at this moment.
@@ -110,28 +121,14 @@ impl Ticks {
         String::from_utf8(out).expect("a date is ASCII")
     }
 
-    fn write(self, out: &mut Vec<u8>, colon: &[u8], trim: bool) {
-        let text = self.to_text();
-        let mut end = text.len();
-        if trim {
-            let digits = text.iter().rposition(|digit| *digit != b'0').unwrap_or_default() + 1;
-            // Without a fraction there is no point either.
-            end = if text[digits - 1] == b'.' { digits - 1 } else { digits };
-        }
-        if colon == b":" {
-            out.extend_from_slice(&text[..end]);
-        } else {
-            out.extend_from_slice(&text[..13]);
-            out.extend_from_slice(colon);
-            out.extend_from_slice(&text[14..16]);
-            out.extend_from_slice(colon);
-            out.extend_from_slice(&text[17..end]);
-        }
-        out.push(b'Z');
+    /// The length of the text with trailing zeros of its fraction trimmed, and of the point if nothing is left.
+    fn trimmed_len(text: &[u8; TEXT_BYTES]) -> usize {
+        let digits = text.iter().rposition(|digit| *digit != b'0').unwrap_or_default() + 1;
+        if text[digits - 1] == b'.' { digits - 1 } else { digits }
     }
 
     /// `yyyy-MM-ddTHH:mm:ss.fffffff`, in one piece because it is written several times for each entity.
-    fn to_text(self) -> [u8; 27] {
+    fn to_text(self) -> [u8; TEXT_BYTES] {
         assert!((Self::MIN..=Self::MAX).contains(&self), "moment out of range: {}", self.0);
         let mut text = *b"0000-00-00T00:00:00.0000000";
         let (year, month, day) = civil_from_days(self.0 / TICKS_PER_DAY);
@@ -148,9 +145,16 @@ impl Ticks {
         put_two(&mut text, 20, fraction / 100_000);
         put_two(&mut text, 22, fraction / 1000 % 100);
         put_two(&mut text, 24, fraction / 10 % 100);
-        text[26] = digit(fraction % 10);
+        text[26] = b'0' + (fraction % 10) as u8;
         text
     }
+}
+
+/// Appends the start of a short text: a copy of a fixed size, and what is too much cut off.
+fn push_start<const N: usize>(out: &mut Vec<u8>, text: &[u8; N], length: usize) {
+    let end = out.len() + length;
+    out.extend_from_slice(text);
+    out.truncate(end);
 }
 
 struct Scanner<'a> {
@@ -219,15 +223,21 @@ impl Scanner<'_> {
     }
 }
 
-/// Writes a number below 100 as two digits.
-fn put_two(text: &mut [u8; 27], at: usize, number: i64) {
-    text[at] = digit(number / 10);
-    text[at + 1] = digit(number % 10);
-}
+/// The texts of the numbers below 100.
+const TWO_DIGITS: [[u8; 2]; 100] = {
+    let mut texts = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        texts[number] = [b'0' + number as u8 / 10, b'0' + number as u8 % 10];
+        number += 1;
+    }
+    texts
+};
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a digit")]
-fn digit(number: i64) -> u8 {
-    b'0' + number as u8
+/// Writes a number below 100 as two digits.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "two digits")]
+fn put_two(text: &mut [u8; TEXT_BYTES], at: usize, number: i64) {
+    text[at..at + 2].copy_from_slice(&TWO_DIGITS[number as usize]);
 }
 
 fn is_leap(year: i64) -> bool {

@@ -52,7 +52,7 @@ impl EntityWriter {
 
     /// Copies a property of another entity as it is.
     pub(super) fn push_property(&mut self, property: &Property<'_>) {
-        self.bytes.extend_from_slice(property.encoded);
+        self.bytes.extend_from_slice(&property.from_here[..property.encoded_len]);
         self.count = self.count.checked_add(1).expect("the payload limit keeps counts small");
     }
 
@@ -134,7 +134,7 @@ pub struct Properties<'a> {
 impl<'a> Iterator for Properties<'a> {
     type Item = Result<Property<'a>, MalformedEntity>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {
             let whole = self.at == self.bytes.len();
@@ -145,7 +145,7 @@ impl<'a> Iterator for Properties<'a> {
         let at = self.at;
         match Property::read(self.bytes, at) {
             Some(property) => {
-                self.at += property.encoded.len();
+                self.at += property.encoded_len;
                 Some(Ok(property))
             }
             None => {
@@ -167,15 +167,18 @@ pub struct Property<'a> {
     pub payload: &'a [u8],
     /// Where the property stands in its entity.
     pub at: usize,
-    encoded: &'a [u8],
+    /// The property and everything behind it.
+    from_here: &'a [u8],
+    encoded_len: usize,
 }
 
 impl<'a> Property<'a> {
-    #[inline]
+    #[inline(always)]
     fn read(entity: &'a [u8], at: usize) -> Option<Self> {
-        let bytes = &entity[at..];
-        let edm_type = EdmType::from_tag(*bytes.first()?)?;
-        let (name, rest) = split_sized(&bytes[1..])?;
+        let from_here = &entity[at..];
+        let (tag, rest) = from_here.split_first()?;
+        let edm_type = EdmType::from_tag(*tag)?;
+        let (name, rest) = split_sized(rest)?;
         let (payload, rest) = match edm_type {
             EdmType::Boolean => rest.split_at_checked(1)?,
             EdmType::Int32 => rest.split_at_checked(4)?,
@@ -183,8 +186,15 @@ impl<'a> Property<'a> {
             EdmType::Guid => rest.split_at_checked(16)?,
             EdmType::String | EdmType::Binary => split_sized(rest)?,
         };
-        let encoded = &bytes[..bytes.len() - rest.len()];
-        Some(Self { edm_type, name, payload, at, encoded })
+        let encoded_len = from_here.len() - rest.len();
+        Some(Self { edm_type, name, payload, at, from_here, encoded_len })
+    }
+
+    /// The name, and behind it whatever the entity still holds.
+    #[inline]
+    pub(crate) fn name_and_behind(&self) -> &'a [u8] {
+        // The tag, and a length of one byte.
+        if self.name.len() < 0x80 { &self.from_here[2..] } else { self.name }
     }
 
     /// The name as text; `None` if it is not UTF-8, which no writer wrote.

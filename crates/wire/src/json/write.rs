@@ -1,11 +1,9 @@
 //! Entities as clients read them, written from the stored bytes without decoding them first.
 
-use std::io::Write as _;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::escape::{push_escaped, push_string};
+use super::escape::{push_escaped, push_name, push_string};
 use crate::entity::{EdmType, EntityRef, MalformedEntity, Property, Value, push_guid};
 use crate::error::Result;
 use crate::negotiate::MetadataLevel;
@@ -129,8 +127,8 @@ impl EntityFormat {
         self.push_control(out, partition_key, row_key, entity.timestamp());
         match &self.select {
             None => {
-                self.push_key(out, "PartitionKey", partition_key);
-                self.push_key(out, "RowKey", row_key);
+                push_member(out, b"\"PartitionKey\":\"", partition_key);
+                push_member(out, b"\"RowKey\":\"", row_key);
                 self.push_timestamp(out, entity.timestamp());
                 for property in entity.properties() {
                     self.push_property(out, &property?)?;
@@ -164,10 +162,10 @@ impl EntityFormat {
             None => false,
         };
         if selected(b"PartitionKey") {
-            self.push_key(out, "PartitionKey", partition_key);
+            push_member(out, b"\"PartitionKey\":\"", partition_key);
         }
         if selected(b"RowKey") {
-            self.push_key(out, "RowKey", row_key);
+            push_member(out, b"\"RowKey\":\"", row_key);
         }
         if selected(b"Timestamp") {
             self.push_timestamp(out, entity.timestamp());
@@ -213,12 +211,6 @@ impl EntityFormat {
         }
     }
 
-    fn push_key(&self, out: &mut Vec<u8>, name: &str, key: &str) {
-        push_name(out, name.as_bytes());
-        push_string(out, key.as_bytes());
-        out.push(b',');
-    }
-
     fn push_timestamp(&self, out: &mut Vec<u8>, timestamp: Ticks) {
         if self.level == MetadataLevel::Full {
             push_annotation(out, b"Timestamp", EdmType::DateTime);
@@ -235,7 +227,7 @@ impl EntityFormat {
     ) -> Result<(), MalformedEntity> {
         // A string is copied as it is; only the other types need their value.
         if property.edm_type == EdmType::String {
-            push_name(out, property.name);
+            push_name(out, property.name_and_behind(), property.name.len());
             push_string(out, property.payload);
             out.push(b',');
             return Ok(());
@@ -245,7 +237,7 @@ impl EntityFormat {
         if self.level != MetadataLevel::None && is_annotated(&value) {
             push_annotation(out, property.name, property.edm_type);
         }
-        push_name(out, property.name);
+        push_name(out, property.name_and_behind(), property.name.len());
         push_value(out, &value);
         out.push(b',');
         Ok(())
@@ -261,9 +253,11 @@ fn is_annotated(value: &Value<'_>) -> bool {
     }
 }
 
-fn push_name(out: &mut Vec<u8>, name: &[u8]) {
-    push_string(out, name);
-    out.push(b':');
+/// One of the keys; `start` is its name up to the quote of the value.
+fn push_member(out: &mut Vec<u8>, start: &[u8], key: &str) {
+    out.extend_from_slice(start);
+    push_escaped(out, key.as_bytes());
+    out.extend_from_slice(b"\",");
 }
 
 fn push_annotation(out: &mut Vec<u8>, name: &[u8], edm_type: EdmType) {
@@ -309,7 +303,7 @@ fn push_double(out: &mut Vec<u8>, number: f64) {
     } else if number.is_infinite() {
         out.extend_from_slice(if number > 0.0 { b"\"Infinity\"" } else { b"\"-Infinity\"" });
     } else {
-        write!(out, "{number:?}").expect("a vector takes every write");
+        out.extend_from_slice(zmij::Buffer::new().format_finite(number).as_bytes());
     }
 }
 
@@ -406,7 +400,7 @@ mod tests {
         let tail = text.split_once("6221962Z\",").unwrap().1;
         assert_eq!(
             tail,
-            r#""a@odata.type":"Edm.Double","a":"NaN","b@odata.type":"Edm.Double","b":"Infinity","c@odata.type":"Edm.Double","c":"-Infinity","d":1e20,"e":5e-324,"f":-7.0}"#
+            r#""a@odata.type":"Edm.Double","a":"NaN","b@odata.type":"Edm.Double","b":"Infinity","c@odata.type":"Edm.Double","c":"-Infinity","d":1e+20,"e":5e-324,"f":-7.0}"#
         );
     }
 
