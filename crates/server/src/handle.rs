@@ -18,9 +18,10 @@ use tavola_wire::{ErrorCode, StorageError};
 
 use crate::auth::accounts::Account;
 use crate::body::RequestBody;
+use crate::connection::Connection;
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::head::{Peer, RequestHead, error_format};
+use crate::head::{RequestHead, error_format, raw_query};
 use crate::ids::Id;
 use crate::respond::{self, ErrorFormat, Reply};
 use crate::route::{self, Operation, OperationName};
@@ -28,10 +29,11 @@ use crate::services::Services;
 use crate::{auth, body, cors, redact, table};
 
 /// Answers one request, whatever it is: an error becomes its reply, a panic 500.
-pub async fn answer(services: Arc<Services>, peer: Peer, request: Request<Incoming>) -> Reply {
+pub async fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> Reply {
     let (parts, mut body) = request.into_parts();
-    let id = services.ids.next();
-    let arrival = Arrival { services: &services, id, started: Instant::now(), peer, parts: &parts };
+    let (connection, services) = (&*connection, &*connection.services);
+    let (id, started) = (services.ids.next(), Instant::now());
+    let arrival = Arrival { connection, services, id, started, parts: &parts };
     let mut name = OperationName::Unrecognized;
     let dispatched = arrival.dispatch(&mut body, &mut name);
     let reply = match AssertUnwindSafe(dispatched).catch_unwind().await {
@@ -47,10 +49,10 @@ pub async fn answer(services: Arc<Services>, peer: Peer, request: Request<Incomi
 
 /// A request that has come in.
 struct Arrival<'a> {
+    connection: &'a Connection,
     services: &'a Services,
     id: Id,
     started: Instant,
-    peer: Peer,
     parts: &'a Parts,
 }
 
@@ -58,7 +60,9 @@ impl Arrival<'_> {
     /// Address, account, then the operation; every error becomes a reply in the format that the client reads.
     async fn dispatch(&self, body: &mut Incoming, name: &mut OperationName) -> Reply {
         let rules = self.services.settings.address_rules;
-        let head = match RequestHead::parse(self.parts, self.peer, rules) {
+        let Connection { peer, signed_query, .. } = self.connection;
+        let signed = signed_query.recall(raw_query(self.parts));
+        let head = match RequestHead::parse(self.parts, *peer, rules, signed.as_deref()) {
             Ok(head) => head,
             Err(error) => return self.early(&error),
         };
@@ -101,7 +105,7 @@ impl Arrival<'_> {
         let services = self.services;
         #[cfg(debug_assertions)]
         crate::fault::panic_if_asked(head);
-        let identity = auth::authenticate(services, account, head).await?;
+        let identity = auth::authenticate(self.connection, account, head).await?;
         let resource = ResourcePath::parse(head.address.resource_path, &account.name)?;
         let operation = route::operation(verb, resource, &head.query)?;
         *name = operation.name();
@@ -229,7 +233,7 @@ async fn run(context: &RequestContext<'_>, operation: Operation<'_>, body: Bytes
 mod tests {
     use super::*;
 
-    fn size_of_future<F: Future, A, B, C>(_: fn(A, B, C) -> F) -> usize {
+    fn size_of_future<F: Future, A, B>(_: fn(A, B) -> F) -> usize {
         size_of::<F>()
     }
 

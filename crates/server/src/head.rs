@@ -1,6 +1,6 @@
 //! The head of a request: what is known before its body is read.
 
-use std::net::SocketAddr;
+use std::ops::Deref;
 
 use http::HeaderName;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
@@ -11,20 +11,14 @@ use tavola_wire::negotiate::{MetadataLevel, Preference, ServiceVersion, is_media
 use tavola_wire::uri::{Address, AddressRules, QueryString};
 use tavola_wire::verb::Verb;
 
+use crate::auth::signed_query::SignedQuery;
+use crate::connection::Peer;
 use crate::error::Result;
 use crate::respond::{self, ErrorFormat};
 
 const METHOD: HeaderName = HeaderName::from_static("x-http-method");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const EXPLAIN: HeaderName = HeaderName::from_static("x-tavola-explain");
-
-/// Where a connection comes from.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    pub address: SocketAddr,
-    /// Whether the connection is encrypted.
-    pub tls: bool,
-}
 
 /// A request without its body: addressed, decoded, not yet trusted.
 pub struct RequestHead<'a> {
@@ -34,22 +28,51 @@ pub struct RequestHead<'a> {
     /// As it stands on the request line, which is what signatures cover.
     pub raw_path: &'a str,
     pub address: Address<'a>,
-    pub query: QueryString<'a>,
+    pub query: HeadQuery<'a>,
+    /// What is known of the query, if its signature has been verified before.
+    pub signed: Option<&'a SignedQuery>,
     pub version: Option<ServiceVersion>,
     parts: &'a Parts,
 }
 
+/// The query of a request, decoded for it or for one before it.
+pub enum HeadQuery<'a> {
+    Known(&'a QueryString<'static>),
+    Parsed(QueryString<'a>),
+}
+
+impl<'a> Deref for HeadQuery<'a> {
+    type Target = QueryString<'a>;
+
+    fn deref(&self) -> &QueryString<'a> {
+        match self {
+            Self::Known(query) => query,
+            Self::Parsed(query) => query,
+        }
+    }
+}
+
 impl<'a> RequestHead<'a> {
-    pub fn parse(parts: &'a Parts, peer: Peer, rules: AddressRules) -> Result<Self> {
+    /// `signed`: what is known of the query.
+    pub fn parse(
+        parts: &'a Parts,
+        peer: Peer,
+        rules: AddressRules,
+        signed: Option<&'a SignedQuery>,
+    ) -> Result<Self> {
         let host = match parts.uri.authority() {
             Some(authority) => authority.as_str(),
             None => text(parts, &HOST).unwrap_or_default(),
         };
         let raw_path = parts.uri.path();
         let address = Address::parse(host, raw_path, rules)?;
-        let query = QueryString::parse(parts.uri.query().unwrap_or_default())?;
+        let query = match signed {
+            Some(signed) => HeadQuery::Known(&signed.query),
+            None => HeadQuery::Parsed(QueryString::parse(raw_query(parts))?),
+        };
         let method = parts.method.as_str();
-        let mut head = Self { peer, method, raw_path, address, query, version: None, parts };
+        let version = None;
+        let mut head = Self { peer, method, raw_path, address, query, signed, version, parts };
         head.version = head.parse_version()?;
         Ok(head)
     }
@@ -61,6 +84,11 @@ impl<'a> RequestHead<'a> {
         }
         let in_url = self.query.api_version().or_else(|| self.query.value("sv"));
         Ok(in_url.and_then(|version| ServiceVersion::parse(version).ok()))
+    }
+
+    /// The query as it stands on the request line.
+    pub fn raw_query(&self) -> &'a str {
+        raw_query(self.parts)
     }
 
     /// The value of a header; what is not text counts as absent.
@@ -152,6 +180,11 @@ pub fn error_format(format: Option<&str>, accept: Option<&str>) -> ErrorFormat {
         false if wishes.contains("xml") => ErrorFormat::Xml,
         false => ErrorFormat::Json(MetadataLevel::Minimal),
     }
+}
+
+/// What follows the `?`.
+pub fn raw_query(parts: &Parts) -> &str {
+    parts.uri.query().unwrap_or_default()
 }
 
 fn text<'a>(parts: &'a Parts, name: &HeaderName) -> Option<&'a str> {

@@ -11,6 +11,7 @@ mod catalogue;
 mod check;
 mod clock;
 pub mod config;
+mod connection;
 mod context;
 mod cors;
 mod engine_metrics;

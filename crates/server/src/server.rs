@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::Limits;
-use crate::head::Peer;
+use crate::connection::{Connection, Peer};
 use crate::head_timer::HeadTimer;
 use crate::http2::{Exchanges, Judgement};
 use crate::refuse::{self, Refusals};
@@ -233,11 +233,11 @@ impl Acceptor {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (services, site) = (self.services.clone(), self.site);
+        let (connection, site) = (Connection::new(self.services.clone(), peer), self.site);
         let service = service_fn(move |request: Request<Incoming>| {
-            let services = services.clone();
+            let connection = connection.clone();
             async move {
-                let reply = site.answer(services, peer, request).await;
+                let reply = site.answer(connection, request).await;
                 Ok::<_, Infallible>(reply.map(Full::new))
             }
         });
@@ -259,18 +259,18 @@ impl Acceptor {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (services, site) = (self.services.clone(), self.site);
+        let (shared, site) = (Connection::new(self.services.clone(), peer), self.site);
         let exchanges = Arc::new(Exchanges::new(&self.limits, written, Instant::now()));
         let (opened, permits) = (exchanges.clone(), self.http2_permits.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             let exchange = permits.clone().try_acquire_owned().map(|permit| opened.begin(permit));
-            let services = services.clone();
+            let shared = shared.clone();
             async move {
                 let Ok(exchange) = exchange else {
-                    services.metrics.http2_requests_refused.inc();
+                    shared.services.metrics.http2_requests_refused.inc();
                     return Ok(refuse::reply().map(Full::new));
                 };
-                let reply = site.answer(services, peer, request).await;
+                let reply = site.answer(shared, request).await;
                 let reply = reply.map(|bytes| exchange.reply(bytes, Instant::now()));
                 Ok::<_, Infallible>(reply.map(Full::<Bytes>::new))
             }
@@ -315,15 +315,10 @@ impl Acceptor {
 }
 
 impl Site {
-    async fn answer(
-        self,
-        services: Arc<Services>,
-        peer: Peer,
-        request: Request<Incoming>,
-    ) -> Reply {
+    async fn answer(self, connection: Arc<Connection>, request: Request<Incoming>) -> Reply {
         match self {
-            Self::Table => handle::answer(services, peer, request).await,
-            Self::Admin => admin::answer(&services, &request),
+            Self::Table => handle::answer(connection, request).await,
+            Self::Admin => admin::answer(&connection.services, &request),
         }
     }
 }

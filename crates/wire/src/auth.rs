@@ -8,4 +8,4 @@ pub mod key;
 pub mod sas;
 pub mod shared_key;
 
-pub use key::{AccountKey, Signature};
+pub use key::{AccountKey, Signature, is_same_secret};

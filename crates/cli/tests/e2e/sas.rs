@@ -434,6 +434,56 @@ fn stored_policies_grant_and_revoke() {
     read().expect_error(403, "AuthenticationFailed");
 }
 
+/// 10.5: what one request of a connection has proved is worth nothing for the next one that says something else.
+#[test]
+fn every_request_of_a_connection_proves_itself() {
+    let accounts = format!("one:{KEY};two:{KEY}");
+    let launch = Launch::new().env("TAVOLA_ACCOUNTS", accounts).arg("--inMemoryPersistence");
+    let mut client = Client::new(&Arc::new(launch.start()));
+    let table = "Same";
+    for account in ["two", "one"] {
+        (client.account, client.root) = (account.to_owned(), account.to_owned());
+        client.create_table(table).expect(204);
+        restore(&client, table);
+    }
+    let good = table_spec(table, "r").sign(&client.account, &key());
+    let mut token = client.with_sas(good.clone());
+    let read = |token: &Client| token.entity(table, ("p", "kept"));
+    let (start, signature) = good.split_once("sig=").expect("a signature");
+    let other = if signature.starts_with('A') { "B" } else { "A" };
+    let forged = format!("{start}sig={other}{}", &signature[1..]);
+    let wider = good.replace("sp=r&", "sp=d&");
+    assert!(wider != good && wider.len() == good.len());
+    for bad in [forged, wider, start.to_owned()] {
+        token.credentials = Credentials::Sas(good.clone());
+        read(&token).expect(200);
+        read(&token).expect(200);
+        token.credentials = Credentials::Sas(bad.clone());
+        assert!(read(&token).status >= 400, "{bad}");
+        assert!(token.remove(table, ("p", "kept"), "*").status >= 400, "{bad}");
+    }
+    // The account stands in the path, and has the same key; the signature is for one of them.
+    token.credentials = Credentials::Sas(good.clone());
+    read(&token).expect(200);
+    token.root = "two".to_owned();
+    read(&token).expect_error(403, "AuthenticationFailed");
+    token.root = "one".to_owned();
+    read(&token).expect(200);
+    // The same query with more in it is decoded anew.
+    token.query(table, &[("$filter", "RowKey eq 'kept'")]).send().expect(200);
+    assert_eq!(token.rows(table, "RowKey eq 'none'"), [""; 0]);
+    let soon = Ticks(minutes_from_now(0).0 + 20_000_000);
+    let permissions = Permissions::parse_table("r").expect("letters");
+    let short = TableSasSpec::new(table, permissions, soon).sign(&client.account, &key());
+    token.credentials = Credentials::Sas(short);
+    let first = read(&token).status;
+    while minutes_from_now(0) <= soon {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert!(matches!(first, 200 | 403), "expired before it was first used, or not");
+    read(&token).expect_error(403, "AuthenticationFailed");
+}
+
 /// 10.5: a field stands in the token or in the policy.
 #[test]
 fn a_policy_is_completed_by_the_token() {

@@ -3,22 +3,29 @@
 pub mod accounts;
 pub mod bearer;
 mod sas_cache;
+pub mod signed_query;
 mod token_signature;
+
+use std::sync::Arc;
 
 use http::HeaderName;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
 use tavola_wire::ErrorCode;
 use tavola_wire::auth::Signature;
-use tavola_wire::auth::sas::{Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin};
+use tavola_wire::auth::sas::{
+    Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin, VerifiedSas,
+};
 use tavola_wire::auth::shared_key::{
     Authorization, Scheme, SignedRequest, check_date, signed_date,
 };
 use tavola_wire::names::TableName;
 
+use crate::connection::Connection;
 use crate::error::Result;
 use crate::head::RequestHead;
 use crate::services::Services;
 use accounts::Account;
+use signed_query::LastSignedQuery;
 
 const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
@@ -74,12 +81,14 @@ impl Identity {
 /// # Errors
 /// 400 for what cannot be read, 401 for no credentials or a bad token, 403 for wrong ones.
 pub async fn authenticate(
-    services: &Services,
+    connection: &Connection,
     account: &Account,
     head: &RequestHead<'_>,
 ) -> Result<Identity> {
+    let services = &*connection.services;
     let Some(header) = head.header(&AUTHORIZATION) else {
-        return sas(services, account, head).await;
+        let token = sas_token(&connection.signed_query, account, head)?;
+        return sas(services, account, head, &token).await;
     };
     match Authorization::parse(header)? {
         Authorization::SharedKey { scheme, account: named, signature } => {
@@ -114,10 +123,28 @@ fn shared_key(
     Ok(Identity::Owner)
 }
 
-async fn sas(services: &Services, account: &Account, head: &RequestHead<'_>) -> Result<Identity> {
+/// The token in the query: that of the request before, one that was verified before, or verified now.
+fn sas_token(
+    last: &LastSignedQuery,
+    account: &Account,
+    head: &RequestHead<'_>,
+) -> Result<Arc<VerifiedSas<'static>>> {
+    if let Some(token) = head.signed.and_then(|signed| signed.token_for(account.id)) {
+        return Ok(token.clone());
+    }
     let Some(token) = account.tokens.verified(&head.query, &account.name, &account.keys)? else {
         return Err(ErrorCode::NoAuthenticationInformation.into());
     };
+    last.remember(head.raw_query(), &head.query, account.id, &token);
+    Ok(token)
+}
+
+async fn sas(
+    services: &Services,
+    account: &Account,
+    head: &RequestHead<'_>,
+    token: &VerifiedSas<'static>,
+) -> Result<Identity> {
     let origin = RequestOrigin {
         now: services.clock.now(),
         client: head.peer.address.ip(),

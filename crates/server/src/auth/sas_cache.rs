@@ -75,12 +75,15 @@ impl SasCache {
     }
 }
 
-/// Everything that a token can be parsed from, but for its signature; the rest is no field of any token.
+/// Whether a parameter may be a field of a token. Those of OData and of paging are not.
+pub fn is_token_field(name: &str) -> bool {
+    !name.starts_with('$') && !name.starts_with("Next")
+}
+
+/// Everything that a token can be parsed from, but for its signature.
 fn fields_text(query: &QueryString<'_>) -> String {
-    let is_left_out =
-        |name: &str| name == "sig" || name.starts_with('$') || name.starts_with("Next");
     let mut text = String::with_capacity(256);
-    for (name, value) in query.iter().filter(|(name, _)| !is_left_out(name)) {
+    for (name, value) in query.iter().filter(|(name, _)| is_token_field(name) && *name != "sig") {
         text.push_str(name);
         text.push('=');
         text.push_str(value);

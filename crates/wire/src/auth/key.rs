@@ -88,7 +88,7 @@ impl Signature {
 
     /// Compares in a time that does not depend on where the two differ.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.0.ct_eq(&other.0).into()
+        is_same_secret(&self.0, &other.0)
     }
 
     pub fn to_base64(&self) -> String {
@@ -101,6 +101,19 @@ impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Signature(..)")
     }
+}
+
+/// Compares texts that hold a secret, in a time that depends on their lengths alone.
+pub fn is_same_secret(one: &[u8], other: &[u8]) -> bool {
+    let (one_words, one_rest) = one.as_chunks();
+    let (other_words, other_rest) = other.as_chunks();
+    let words = one_words.iter().zip(other_words);
+    let words = words.fold(0, |difference, (one, other)| {
+        difference | (u64::from_ne_bytes(*one) ^ u64::from_ne_bytes(*other))
+    });
+    let rest = one_rest.iter().zip(other_rest);
+    let rest = rest.fold(0, |difference, (one, other)| difference | (one ^ other));
+    one.len() == other.len() && bool::from((words | u64::from(rest)).ct_eq(&0))
 }
 
 #[cfg(test)]
@@ -153,6 +166,21 @@ pub(crate) mod tests {
             let mut other = signature;
             other.0[byte] ^= 1;
             assert!(!signature.is_same(&other), "byte {byte}");
+        }
+    }
+
+    #[test]
+    fn secrets_of_any_length_compare_by_every_byte() {
+        for length in 0..40 {
+            let secret = vec![b'x'; length];
+            assert!(is_same_secret(&secret, &secret.clone()));
+            assert!(!is_same_secret(&secret, &vec![b'x'; length + 1]));
+            assert!(!is_same_secret(&vec![b'x'; length + 8], &secret));
+            for byte in 0..length {
+                let mut other = secret.clone();
+                other[byte] ^= 0x80;
+                assert!(!is_same_secret(&secret, &other), "byte {byte} of {length}");
+            }
         }
     }
 

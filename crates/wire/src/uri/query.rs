@@ -68,6 +68,12 @@ impl<'a> QueryString<'a> {
         Ok(Self { parameters })
     }
 
+    pub fn into_owned(self) -> QueryString<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        let parameters = self.parameters.into_iter();
+        QueryString { parameters: parameters.map(|(n, v)| (owned(n), owned(v))).collect() }
+    }
+
     /// Every parameter, decoded.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.parameters.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
