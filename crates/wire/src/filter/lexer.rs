@@ -85,8 +85,15 @@ impl<'a> Lexer<'a> {
     }
 
     fn skip_while(&mut self, wanted: impl Fn(char) -> bool) {
+        // Most filters are ASCII, where a byte is a character.
+        let is_wanted = |byte: &u8| byte.is_ascii() && wanted(char::from(*byte));
+        while self.text.as_bytes().get(self.at).is_some_and(is_wanted) {
+            self.at += 1;
+        }
         let rest = self.rest();
-        self.at += rest.find(|character| !wanted(character)).unwrap_or(rest.len());
+        if rest.chars().next().is_some_and(|next| !next.is_ascii()) {
+            self.at += rest.find(|character| !wanted(character)).unwrap_or(rest.len());
+        }
     }
 
     /// Reads `'...'` from the opening quote on; a doubled quote stands for one.

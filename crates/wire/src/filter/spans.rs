@@ -10,7 +10,7 @@
 
 use super::expr::Operator;
 use super::plan::QueryKind;
-use crate::key::{SEPARATOR, push_ordered};
+use crate::key::{SEPARATOR, push_entity_key, push_ordered};
 use crate::names::{KEY_UNITS_MAX, key_problem};
 
 /// Follows every key of a partition, and precedes those of partitions with a longer key.
@@ -30,6 +30,16 @@ pub struct Span {
 impl Span {
     /// The whole table.
     pub const ALL: Span = Span { start: Vec::new(), end: None };
+
+    /// One full key.
+    pub(super) fn point(partition_key: &str, row_key: &str) -> Self {
+        let mut start = Vec::with_capacity(partition_key.len() + row_key.len() + 2);
+        push_entity_key(&mut start, partition_key, row_key);
+        let mut end = Vec::with_capacity(start.len() + 1);
+        end.extend_from_slice(&start);
+        end.push(SEPARATOR);
+        Self { start, end: Some(end) }
+    }
 
     pub fn contains(&self, key: &[u8]) -> bool {
         *self.start <= *key && self.end.as_deref().is_none_or(|end| key < end)

@@ -33,25 +33,27 @@ pub fn decode_query(raw: &str) -> Result<Cow<'_, str>> {
 }
 
 fn decode(raw: &str, first: usize, plus_is_space: bool) -> Result<String> {
-    let mut out = Vec::with_capacity(raw.len());
-    let (plain, mut rest) = raw.as_bytes().split_at(first);
-    out.extend_from_slice(plain);
-    while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        match byte {
+    // In place: what is decoded is never longer.
+    let mut text = raw.as_bytes().to_vec();
+    let (mut from, mut to) = (first, first);
+    while let Some(&byte) = text.get(from) {
+        text[to] = match byte {
             b'%' => {
-                let [high, low, tail @ ..] = rest else { return Err(syntax_error()) };
-                let (Some(high), Some(low)) = (hex_value(*high), hex_value(*low)) else {
+                let digits = text.get(from + 1..from + 3).ok_or_else(syntax_error)?;
+                let (Some(high), Some(low)) = (hex_value(digits[0]), hex_value(digits[1])) else {
                     return Err(syntax_error());
                 };
-                out.push(high << 4 | low);
-                rest = tail;
+                from += 2;
+                high << 4 | low
             }
-            b'+' if plus_is_space => out.push(b' '),
-            other => out.push(other),
-        }
+            b'+' if plus_is_space => b' ',
+            other => other,
+        };
+        from += 1;
+        to += 1;
     }
-    String::from_utf8(out).map_err(|error| syntax_error().caused_by(error))
+    text.truncate(to);
+    String::from_utf8(text).map_err(|error| syntax_error().caused_by(error))
 }
 
 fn hex_value(digit: u8) -> Option<u8> {
