@@ -61,8 +61,8 @@ impl Arrival<'_> {
     async fn dispatch(&self, body: &mut Incoming, name: &mut OperationName) -> Reply {
         let rules = self.services.settings.address_rules;
         let Connection { peer, signed_query, .. } = self.connection;
-        let signed = signed_query.recall(raw_query(self.parts));
-        let head = match RequestHead::parse(self.parts, *peer, rules, signed.as_deref()) {
+        let recalled = signed_query.recall(raw_query(self.parts));
+        let head = match RequestHead::parse(self.parts, *peer, rules, recalled.as_ref()) {
             Ok(head) => head,
             Err(error) => return self.early(&error),
         };

@@ -11,7 +11,7 @@ use tavola_wire::negotiate::{MetadataLevel, Preference, ServiceVersion, is_media
 use tavola_wire::uri::{Address, AddressRules, QueryString};
 use tavola_wire::verb::Verb;
 
-use crate::auth::signed_query::SignedQuery;
+use crate::auth::signed_query::RecalledQuery;
 use crate::connection::Peer;
 use crate::error::Result;
 use crate::respond::{self, ErrorFormat};
@@ -29,8 +29,8 @@ pub struct RequestHead<'a> {
     pub raw_path: &'a str,
     pub address: Address<'a>,
     pub query: HeadQuery<'a>,
-    /// What is known of the query, if its signature has been verified before.
-    pub signed: Option<&'a SignedQuery>,
+    /// What is known of the query, if it is signed like one before it.
+    pub recalled: Option<&'a RecalledQuery<'a>>,
     pub version: Option<ServiceVersion>,
     parts: &'a Parts,
 }
@@ -53,12 +53,12 @@ impl<'a> Deref for HeadQuery<'a> {
 }
 
 impl<'a> RequestHead<'a> {
-    /// `signed`: what is known of the query.
+    /// `recalled`: what is known of the query.
     pub fn parse(
         parts: &'a Parts,
         peer: Peer,
         rules: AddressRules,
-        signed: Option<&'a SignedQuery>,
+        recalled: Option<&'a RecalledQuery<'a>>,
     ) -> Result<Self> {
         let host = match parts.uri.authority() {
             Some(authority) => authority.as_str(),
@@ -66,13 +66,13 @@ impl<'a> RequestHead<'a> {
         };
         let raw_path = parts.uri.path();
         let address = Address::parse(host, raw_path, rules)?;
-        let query = match signed {
-            Some(signed) => HeadQuery::Known(&signed.query),
+        let query = match recalled {
+            Some(recalled) => recalled.query()?,
             None => HeadQuery::Parsed(QueryString::parse(raw_query(parts))?),
         };
         let method = parts.method.as_str();
         let version = None;
-        let mut head = Self { peer, method, raw_path, address, query, signed, version, parts };
+        let mut head = Self { peer, method, raw_path, address, query, recalled, version, parts };
         head.version = head.parse_version()?;
         Ok(head)
     }

@@ -129,13 +129,13 @@ fn sas_token(
     account: &Account,
     head: &RequestHead<'_>,
 ) -> Result<Arc<VerifiedSas<'static>>> {
-    if let Some(token) = head.signed.and_then(|signed| signed.token_for(account.id)) {
+    if let Some(token) = head.recalled.and_then(|query| query.token_for(account.id)) {
         return Ok(token.clone());
     }
     let Some(token) = account.tokens.verified(&head.query, &account.name, &account.keys)? else {
         return Err(ErrorCode::NoAuthenticationInformation.into());
     };
-    last.remember(head.raw_query(), &head.query, account.id, &token);
+    last.remember(head.raw_query(), account.id, &token);
     Ok(token)
 }
 

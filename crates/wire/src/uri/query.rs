@@ -68,6 +68,19 @@ impl<'a> QueryString<'a> {
         Ok(Self { parameters })
     }
 
+    /// The parameters of the one and then those of the other.
+    ///
+    /// # Errors
+    /// 400 `InvalidInput` if they are more than [`PARAMETERS_MAX`].
+    pub fn joined(one: &'a QueryString<'_>, other: &'a QueryString<'_>) -> Result<Self> {
+        if one.parameters.len() + other.parameters.len() > PARAMETERS_MAX {
+            return Err(syntax_error());
+        }
+        let both = one.iter().chain(other.iter());
+        let parameters = both.map(|(name, value)| (name.into(), value.into())).collect();
+        Ok(Self { parameters })
+    }
+
     pub fn into_owned(self) -> QueryString<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         let parameters = self.parameters.into_iter();
