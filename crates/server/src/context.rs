@@ -19,9 +19,14 @@ pub struct RequestContext<'a> {
     pub head: &'a RequestHead<'a>,
     pub account: &'a Arc<Account>,
     pub identity: Identity,
-    /// When the request came, and the timestamp of what it writes.
-    pub now: Ticks,
     pub started: Instant,
     /// What the request's body holds of the memory for messages.
     pub held: Option<Arc<Held>>,
+}
+
+impl RequestContext<'_> {
+    /// A moment for what the request writes, later than that of every write before it.
+    pub fn stamp(&self) -> Ticks {
+        self.services.clock.stamp()
+    }
 }

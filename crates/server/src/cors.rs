@@ -45,10 +45,10 @@ pub fn preflight(account: &Account, head: &RequestHead<'_>) -> Result<Reply> {
 
 /// Lets the browser show the reply to the page that asked, if a rule of the account allows it.
 pub fn add_headers(account: &Account, head: &RequestHead<'_>, reply: &mut Reply) {
-    let properties = account.properties();
-    if properties.cors.is_empty() {
+    if !account.has_cors_rules() {
         return;
     }
+    let properties = account.properties();
     if cors::vary_origin(&properties.cors, head.method) {
         reply.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Origin"));
     }

@@ -119,9 +119,8 @@ impl Arrival<'_> {
         let RequestBody { bytes, held } =
             body::read(body, &services.settings.limits, memory).await?;
         services.metrics.request_bytes.inc_by(bytes.len() as u64);
-        let (id, started, now) = (self.id, self.started, services.clock.stamp());
-        let held = held.map(Arc::new);
-        let context = RequestContext { id, services, head, account, identity, now, started, held };
+        let (id, started, held) = (self.id, self.started, held.map(Arc::new));
+        let context = RequestContext { id, services, head, account, identity, started, held };
         let reads_only = operation.reads_only();
         let (parts, reply) = run(&context, operation, bytes).await?.into_parts();
         // What has been done has to be answered, or clients would do it again.

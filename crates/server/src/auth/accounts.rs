@@ -1,6 +1,7 @@
 //! The accounts that are served, their keys and their service properties.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -32,6 +33,8 @@ pub struct Account {
     pub keys: Vec<AccountKey>,
     pub tokens: SasCache,
     properties: RwLock<Arc<ServiceProperties>>,
+    /// What every request asks of the properties, and nearly always finds false.
+    has_cors_rules: AtomicBool,
     /// Held while the properties are changed: each change is made to the one before it.
     changing: tokio::sync::Mutex<()>,
 }
@@ -41,10 +44,16 @@ impl Accounts {
         let mut by_name = BTreeMap::new();
         for AccountConfig { name, keys } in configured {
             let id = account_id(engine, &name).await?;
-            let properties = RwLock::new(Arc::new(load_properties(engine, id).await?));
-            let tokens = SasCache::default();
-            let changing = tokio::sync::Mutex::default();
-            let account = Account { id, name: name.clone(), keys, tokens, properties, changing };
+            let account = Account {
+                id,
+                name: name.clone(),
+                keys,
+                tokens: SasCache::default(),
+                properties: RwLock::default(),
+                has_cors_rules: AtomicBool::default(),
+                changing: tokio::sync::Mutex::default(),
+            };
+            account.set_properties(load_properties(engine, id).await?);
             by_name.insert(name, Arc::new(account));
         }
         Ok(Self { by_name })
@@ -62,6 +71,16 @@ impl Accounts {
 impl Account {
     pub fn properties(&self) -> Arc<ServiceProperties> {
         self.properties.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn has_cors_rules(&self) -> bool {
+        self.has_cors_rules.load(Ordering::Acquire)
+    }
+
+    fn set_properties(&self, properties: ServiceProperties) {
+        let has_cors_rules = !properties.cors.is_empty();
+        *self.properties.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(properties);
+        self.has_cors_rules.store(has_cors_rules, Ordering::Release);
     }
 
     /// Changes the service properties; they count from the next request on.
@@ -90,7 +109,7 @@ impl Account {
         value.put_slice(document.as_bytes());
         let keys = [layout::properties_key(self.id)];
         engine.transact(Put { keys, value: value.freeze() }).await.map_err(engine_error)?;
-        *self.properties.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(properties);
+        self.set_properties(properties);
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ pub async fn commit(
         .iter()
         .map(|change| table.keys().key(&change.partition_key, &change.row_key))
         .collect();
-    let (now, held) = (context.now, context.held.clone());
+    let (now, held) = (context.stamp(), context.held.clone());
     let transition = ChangeSet { keys, changes, now, _held: held };
     let verdict = context.services.engine.transact(transition).await;
     verdict.map_err(|error| Refused { index: 0, error: engine_error(error) })?

@@ -19,7 +19,7 @@ pub async fn run(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
         _ => context.head.level()?,
     };
     let name = TableName::parse(read_table_name(body)?)?;
-    context.services.catalogue.create(context.account.id, &name, context.now).await?;
+    context.services.catalogue.create(context.account.id, &name, context.stamp()).await?;
 
     let base = context.head.base();
     let mut reply = match preference {

@@ -9,6 +9,6 @@ use crate::respond::{self, Reply};
 
 pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
     context.identity.allows(Access::DeleteTable)?;
-    context.services.catalogue.drop_table(context.account.id, name, context.now).await?;
+    context.services.catalogue.drop_table(context.account.id, name, context.stamp()).await?;
     Ok(respond::no_content())
 }

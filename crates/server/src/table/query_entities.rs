@@ -91,8 +91,8 @@ async fn walk(
     context: &RequestContext<'_>,
     table: &Table,
     spans: &[Span],
-    mut page: Page,
-) -> Result<Page> {
+    mut page: Box<Page>,
+) -> Result<Box<Page>> {
     let keys = table.keys();
     let engine = &context.services.engine;
     match spans {
@@ -122,8 +122,8 @@ async fn walk_span(
     reader: &impl Reader,
     keys: EntityKeys,
     span: &Span,
-    mut page: Page,
-) -> Result<Page> {
+    mut page: Box<Page>,
+) -> Result<Box<Page>> {
     // A point costs what Get Entity costs.
     if let Some(point) = span.as_point() {
         let key = keys.raw(point);
@@ -136,7 +136,7 @@ async fn walk_span(
     reader.scan(range, page).await.map_err(engine_error)
 }
 
-/// One page in the making.
+/// One page in the making. It is handed from one to the other, and large.
 struct Page {
     format: EntityFormat,
     residual: Option<Program>,
@@ -159,10 +159,10 @@ impl Page {
         residual: Option<Program>,
         returned_max: usize,
         deadline: Instant,
-    ) -> Self {
+    ) -> Box<Self> {
         let mut body = Vec::with_capacity(1024);
         format.push_list_start(&mut body);
-        Self {
+        Box::new(Self {
             format,
             residual,
             scratch: Scratch::default(),
@@ -174,7 +174,7 @@ impl Page {
             deadline,
             next: None,
             malformed: None,
-        }
+        })
     }
 
     fn is_done(&self) -> bool {
@@ -229,7 +229,7 @@ enum Found {
     NextPage,
 }
 
-impl Visitor for Page {
+impl Visitor for Box<Page> {
     fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
         let entity_key = entity_key_of(key);
         let found =
@@ -267,10 +267,11 @@ fn reply(
     context: &RequestContext<'_>,
     kind: QueryKind,
     spans: usize,
-    mut page: Page,
+    mut page: Box<Page>,
 ) -> Result<Reply> {
     page.format.push_list_end(&mut page.body);
-    let mut reply = respond::json(StatusCode::OK, page.format.level(), page.body);
+    let mut reply =
+        respond::json(StatusCode::OK, page.format.level(), std::mem::take(&mut page.body));
     let headers = reply.headers_mut();
     if let Some(next) = &page.next {
         let (partition_key, row_key) =
