@@ -123,7 +123,7 @@ fn describe(machine: &Machine) -> String {
 fn compared(result: &CompareResult) -> String {
     let CompareResult { connections, seconds, rounds, .. } = result;
     let mut out = format!(
-        "{connections} keep-alive connections (scans: one per core), signed with the shared key, {rounds} rounds of {seconds} s each, the servers in turn.\n"
+        "{connections} keep-alive connections (scans: one per core), each with a shared access signature, {rounds} rounds of {seconds} s each, the servers in turn.\n"
     );
     if let Some(version) = &result.azurite_version {
         out += &format!(
