@@ -110,7 +110,8 @@ impl<S: Sink> Committer<S> {
             stats,
             failures,
             closing: false,
-            may_tidy: false,
+            // What was left unmerged before is merged now, whether or not anything is committed.
+            may_tidy: true,
             rests_since: Instant::now(),
             group: Vec::new(),
             group_bytes: 0,

@@ -89,6 +89,35 @@ async fn everything_is_merged_when_writes_pause() {
     assert_eq!(rows(&engine, range("a", "zz")).await.len(), 3);
 }
 
+/// A server that is only read after its start gives back the room of what it merges then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_merged_after_a_start_gives_its_room_back() {
+    const RESERVE: u64 = 1000;
+    let options = || EmbeddedOptions { disk_reserve_bytes: RESERVE, ..EmbeddedOptions::default() };
+    let (engine, folder) = open(options());
+    // No room to merge.
+    *engine.shared.space.pretended_free.lock().unwrap() = Some(RESERVE);
+    for _ in 0..3 {
+        flush_rows(&engine).await;
+    }
+    assert_eq!(table_files(folder.path()), 3);
+    engine.close();
+    drop(engine);
+    let engine = EmbeddedEngine::open(folder.path(), options()).unwrap();
+    let store = Arc::clone(&engine.shared.store);
+    until(|| store.unmerged_tables() == 0).await;
+    until(|| table_files(folder.path()) == 1).await;
+    assert_eq!(rows(&engine, range("a", "zz")).await.len(), 3);
+}
+
+/// Files of tables of the one keyspace that holds rows, be they in use or replaced.
+fn table_files(folder: &std::path::Path) -> usize {
+    let files = |folder: std::path::PathBuf| std::fs::read_dir(folder).into_iter().flatten();
+    let keyspaces = files(folder.join("store/keyspaces"));
+    let tables = keyspaces.flatten().map(|keyspace| files(keyspace.path().join("tables")).count());
+    tables.max().unwrap_or(0)
+}
+
 /// The disk has more than the reserve, but what would be merged does not fit: that waits, and when too much of it has
 /// piled up, so do writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
