@@ -82,7 +82,15 @@ impl Operator {
     }
 
     pub fn from_keyword(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|operator| operator.keyword() == word)
+        Some(match word {
+            "eq" => Self::Eq,
+            "ne" => Self::Ne,
+            "gt" => Self::Gt,
+            "ge" => Self::Ge,
+            "lt" => Self::Lt,
+            "le" => Self::Le,
+            _ => return None,
+        })
     }
 
     /// The operator as error texts spell it.

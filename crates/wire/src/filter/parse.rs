@@ -282,6 +282,14 @@ mod tests {
     }
 
     #[test]
+    fn every_operator_is_known_by_its_keyword() {
+        for operator in Operator::ALL {
+            assert_eq!(Operator::from_keyword(operator.keyword()), Some(operator));
+        }
+        assert_eq!(Operator::from_keyword("EQ"), None);
+    }
+
+    #[test]
     fn the_grammar_is_that_of_the_reference() {
         let cases = [
             ("", "true"),

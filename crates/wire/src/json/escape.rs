@@ -60,21 +60,26 @@ fn any_special(chunk: &[u8; SHORT_BYTES], count: usize) -> bool {
     marks << (8 * (SHORT_BYTES - count)) != 0
 }
 
-/// Where the first byte stands that a JSON string cannot hold as it is. Looks at eight bytes at a time, because
+/// Where the first byte stands that a JSON string cannot hold as it is. Looks at sixteen bytes at a time, because
 /// most text has none.
 fn first_special(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(chunk) = text[at..].first_chunk() {
-        if marks_of_specials(u64::from_le_bytes(*chunk)) != 0 {
+        if any_special(chunk, SHORT_BYTES) {
             return exact_special(text, at);
         }
-        at += 8;
+        at += SHORT_BYTES;
     }
     // The end is looked at together with bytes before it that are known to be fine.
-    match text.last_chunk() {
-        Some(chunk) if marks_of_specials(u64::from_le_bytes(*chunk)) == 0 => None,
-        _ => exact_special(text, at),
-    }
+    let is_fine = match (text.last_chunk(), text.first_chunk(), text.last_chunk()) {
+        (Some(end), ..) => !any_special(end, SHORT_BYTES),
+        (None, Some(start), Some(end)) => {
+            let marks = [start, end].map(|bytes| marks_of_specials(u64::from_le_bytes(*bytes)));
+            marks[0] | marks[1] == 0
+        }
+        _ => false,
+    };
+    if is_fine { None } else { exact_special(text, at) }
 }
 
 fn exact_special(text: &[u8], from: usize) -> Option<usize> {

@@ -48,22 +48,15 @@ impl<'a> QueryString<'a> {
         }
         let mut parameters = Vec::with_capacity(PARAMETERS_USUAL);
         let mut start = 0;
-        let mut is_encoded = false;
-        let bytes = raw.as_bytes();
-        for at in memchr::memchr3_iter(b'&', b'%', b'+', bytes).chain([raw.len()]) {
-            if at < raw.len() && bytes[at] != b'&' {
-                is_encoded = true;
-                continue;
-            }
+        for at in memchr::memchr_iter(b'&', raw.as_bytes()).chain([raw.len()]) {
             let parameter = &raw[start..at];
             if !parameter.is_empty() {
                 if parameters.len() == PARAMETERS_MAX {
                     return Err(syntax_error());
                 }
-                parameters.push(split(parameter, is_encoded)?);
+                parameters.push(split(parameter)?);
             }
             start = at + 1;
-            is_encoded = false;
         }
         Ok(Self { parameters })
     }
@@ -179,16 +172,18 @@ impl<'a> QueryString<'a> {
 }
 
 /// Name and value of one parameter.
-fn split(parameter: &str, is_encoded: bool) -> Result<(Cow<'_, str>, Cow<'_, str>)> {
+fn split(parameter: &str) -> Result<(Cow<'_, str>, Cow<'_, str>)> {
+    // Names are short, values may not be.
     let (name, value) = match parameter.bytes().position(|byte| byte == b'=') {
         Some(at) => (&parameter[..at], &parameter[at + 1..]),
         None => (parameter, ""),
     };
-    if is_encoded {
-        Ok((percent::decode_query(name)?, percent::decode_query(value)?))
-    } else {
-        Ok((Cow::Borrowed(name), Cow::Borrowed(value)))
-    }
+    let is_plain = |byte: u8| byte != b'%' && byte != b'+';
+    let name = match name.bytes().all(is_plain) {
+        true => Cow::Borrowed(name),
+        false => percent::decode_query(name)?,
+    };
+    Ok((name, percent::decode_query(value)?))
 }
 
 /// Digits only: `str::parse` would let a leading `+` through. More digits than a `u64` holds
