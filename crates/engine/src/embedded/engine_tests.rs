@@ -111,7 +111,7 @@ async fn what_is_merged_after_a_start_gives_its_room_back() {
 }
 
 /// Files of tables of the one keyspace that holds rows, be they in use or replaced.
-fn table_files(folder: &std::path::Path) -> usize {
+fn table_files(folder: &Path) -> usize {
     let files = |folder: std::path::PathBuf| std::fs::read_dir(folder).into_iter().flatten();
     let keyspaces = files(folder.join("store/keyspaces"));
     let tables = keyspaces.flatten().map(|keyspace| files(keyspace.path().join("tables")).count());
