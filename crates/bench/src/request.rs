@@ -20,8 +20,8 @@ pub const JSON: &str = "application/json";
 
 /// Longer than the slowest answer that still tells something.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Longer than any measurement.
-const SIGNATURE_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Longer than any measurement, and any soak.
+const SIGNATURE_LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// One connection to one target, and the request that is being made for it.
 pub struct Client {

@@ -25,7 +25,7 @@ pub struct RequestContext<'a> {
 }
 
 impl RequestContext<'_> {
-    /// A moment for what the request writes, later than that of every write before it.
+    /// A moment for what the request writes, which no other write has. Asked for once a request.
     pub fn stamp(&self) -> Ticks {
         self.services.clock.stamp()
     }

@@ -469,7 +469,7 @@ fn every_request_of_a_connection_proves_itself() {
     read(&token).expect_error(403, "AuthenticationFailed");
     token.root = "one".to_owned();
     read(&token).expect(200);
-    // The same query with more in it is decoded anew.
+    // The same signature beside options, which differ.
     token.query(table, &[("$filter", "RowKey eq 'kept'")]).send().expect(200);
     assert_eq!(token.rows(table, "RowKey eq 'none'"), [""; 0]);
     let soon = Ticks(minutes_from_now(0).0 + 20_000_000);

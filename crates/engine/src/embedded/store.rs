@@ -44,7 +44,8 @@ const SEPARATE_VALUE_BYTES: u32 = 32 * 1024;
 pub(super) const BLOCK_BYTES: u32 = 8 * 1024;
 
 /// Every so many rows of a block the whole key is written, and a search can begin; in between, what it shares with the
-/// one before is left out. Rows are few and large: the 16 of fjall's default make a read by key pass half a block.
+/// one before is left out. Rows are few and large: with fjall's default of 16 a read by key passes half a block. fjall
+/// keeps what a store was made with, so that older folders stay as they are.
 const RESTART_INTERVAL: u8 = 4;
 
 /// A file of separated values of which so much is stale is rewritten by the next compaction that touches it.
@@ -244,10 +245,12 @@ impl Store {
     }
 
     fn tidy(&self) -> bool {
+        // ORDER: looked at first, because a merge that ends after the rest has been looked at leaves files behind.
+        let is_settled = self.is_settled.load(Ordering::Acquire);
         self.publish();
         self.forget_old_versions();
-        self.keyspace.tree.version_free_list_len() > 0
-            || !self.is_settled.load(Ordering::Relaxed)
+        !is_settled
+            || self.keyspace.tree.version_free_list_len() > 0
             || self.database.outstanding_flushes() > 0
     }
 
@@ -317,7 +320,7 @@ impl Store {
     }
 
     pub(super) fn set_settled(&self, is_settled: bool) {
-        self.is_settled.store(is_settled, Ordering::Relaxed);
+        self.is_settled.store(is_settled, Ordering::Release);
     }
 
     fn strategy(&self, pace: Pace) -> &Arc<Leveled> {

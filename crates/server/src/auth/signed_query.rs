@@ -18,7 +18,7 @@ use crate::layout::AccountId;
 /// Longer ones are not kept: there may be thousands of connections.
 const SIGNED_BYTES_MAX: usize = 1024;
 
-/// A part of a query that holds a signature, and nothing that is no field of it.
+/// A part of a query that holds a signature, and no options.
 struct SignedPart {
     raw: String,
     query: QueryString<'static>,
@@ -48,8 +48,11 @@ impl LastSignedQuery {
     /// Keeps the signed part of a query whose token has been verified.
     pub fn remember(&self, raw: &str, account: AccountId, token: &Arc<VerifiedSas<'static>>) {
         let raw = signed_part(raw);
+        if raw.len() > SIGNED_BYTES_MAX {
+            return;
+        }
         let Ok(query) = QueryString::parse(raw) else { return };
-        if raw.len() > SIGNED_BYTES_MAX || !query.iter().all(|(name, _)| is_token_field(name)) {
+        if !query.iter().all(|(name, _)| is_token_field(name)) {
             return;
         }
         let (raw, query) = (raw.to_owned(), query.into_owned());

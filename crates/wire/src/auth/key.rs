@@ -4,6 +4,7 @@
 //! clones that state instead of hashing the key again. The secret cannot be read back or printed.
 
 use std::fmt;
+use std::hint::black_box;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -88,7 +89,7 @@ impl Signature {
 
     /// Compares in a time that does not depend on where the two differ.
     pub fn is_same(&self, other: &Self) -> bool {
-        is_same_secret(&self.0, &other.0)
+        self.0.ct_eq(&other.0).into()
     }
 
     pub fn to_base64(&self) -> String {
@@ -109,7 +110,8 @@ pub fn is_same_secret(one: &[u8], other: &[u8]) -> bool {
     let (other_words, other_rest) = other.as_chunks();
     let words = one_words.iter().zip(other_words);
     let words = words.fold(0, |difference, (one, other)| {
-        difference | (u64::from_ne_bytes(*one) ^ u64::from_ne_bytes(*other))
+        // Hidden from the optimiser, which might end the loop early.
+        black_box(difference | (u64::from_ne_bytes(*one) ^ u64::from_ne_bytes(*other)))
     });
     let rest = one_rest.iter().zip(other_rest);
     let rest = rest.fold(0, |difference, (one, other)| difference | (one ^ other));

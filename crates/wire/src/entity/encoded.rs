@@ -193,7 +193,7 @@ impl<'a> Property<'a> {
     /// The name, and behind it whatever the entity still holds.
     #[inline]
     pub(crate) fn name_and_behind(&self) -> &'a [u8] {
-        // The tag, and a length of one byte.
+        // The tag, and a length of one byte, which short names always have.
         if self.name.len() < 0x80 { &self.from_here[2..] } else { self.name }
     }
 
@@ -249,7 +249,8 @@ fn split_long(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     for (index, byte) in bytes.iter().take(5).enumerate() {
         length |= usize::from(byte & 0x7F) << (7 * index);
         if byte & 0x80 == 0 {
-            return bytes[index + 1..].split_at_checked(length);
+            // Shorter ones have a shorter form, and no other.
+            return if *byte == 0 { None } else { bytes[index + 1..].split_at_checked(length) };
         }
     }
     None
@@ -353,6 +354,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// One form for each length: what reads a name by its place relies on it.
+    #[test]
+    fn a_length_longer_than_needed_is_malformed() {
+        let mut writer = EntityWriter::new();
+        writer.push("Name", Value::Int32(7));
+        let bytes = writer.finish();
+        let (start, rest) = bytes.split_at(HEADER_BYTES + 1);
+        let long = [start, &[0x84, 0x00], &rest[1..]].concat();
+        let read =
+            |bytes: &[u8]| EntityRef::parse(bytes).unwrap().properties().next().unwrap().is_ok();
+        assert!(read(&bytes) && !read(&long));
     }
 
     #[test]

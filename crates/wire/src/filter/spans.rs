@@ -33,7 +33,7 @@ impl Span {
 
     /// One full key.
     pub(super) fn point(partition_key: &str, row_key: &str) -> Self {
-        let mut start = Vec::with_capacity(partition_key.len() + row_key.len() + 2);
+        let mut start = Vec::with_capacity(partition_key.len() + row_key.len() + 1);
         push_entity_key(&mut start, partition_key, row_key);
         let mut end = Vec::with_capacity(start.len() + 1);
         end.extend_from_slice(&start);
