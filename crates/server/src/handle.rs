@@ -105,7 +105,8 @@ impl Arrival<'_> {
         let services = self.services;
         #[cfg(debug_assertions)]
         crate::fault::panic_if_asked(head);
-        let identity = auth::authenticate(self.connection, account, head).await?;
+        let identity =
+            auth::authenticate(services, &self.connection.signed_query, account, head).await?;
         let resource = ResourcePath::parse(head.address.resource_path, &account.name)?;
         let operation = route::operation(verb, resource, &head.query)?;
         *name = operation.name();

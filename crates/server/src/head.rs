@@ -1,6 +1,6 @@
 //! The head of a request: what is known before its body is read.
 
-use std::ops::Deref;
+use std::net::SocketAddr;
 
 use http::HeaderName;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
@@ -11,14 +11,21 @@ use tavola_wire::negotiate::{MetadataLevel, Preference, ServiceVersion, is_media
 use tavola_wire::uri::{Address, AddressRules, QueryString};
 use tavola_wire::verb::Verb;
 
-use crate::auth::signed_query::RecalledQuery;
-use crate::connection::Peer;
 use crate::error::Result;
 use crate::respond::{self, ErrorFormat};
+use crate::signed_query::{HeadQuery, RecalledQuery};
 
 const METHOD: HeaderName = HeaderName::from_static("x-http-method");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const EXPLAIN: HeaderName = HeaderName::from_static("x-tavola-explain");
+
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    pub address: SocketAddr,
+    /// Whether the connection is encrypted.
+    pub tls: bool,
+}
 
 /// A request without its body: addressed, decoded, not yet trusted.
 pub struct RequestHead<'a> {
@@ -33,23 +40,6 @@ pub struct RequestHead<'a> {
     pub recalled: Option<&'a RecalledQuery<'a>>,
     pub version: Option<ServiceVersion>,
     parts: &'a Parts,
-}
-
-/// The query of a request, decoded for it or for one before it.
-pub enum HeadQuery<'a> {
-    Known(&'a QueryString<'static>),
-    Parsed(QueryString<'a>),
-}
-
-impl<'a> Deref for HeadQuery<'a> {
-    type Target = QueryString<'a>;
-
-    fn deref(&self) -> &QueryString<'a> {
-        match self {
-            Self::Known(query) => query,
-            Self::Parsed(query) => query,
-        }
-    }
 }
 
 impl<'a> RequestHead<'a> {

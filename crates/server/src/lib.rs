@@ -35,6 +35,7 @@ mod route;
 mod run;
 mod server;
 mod services;
+mod signed_query;
 mod sniff;
 mod table;
 mod tls;

@@ -22,7 +22,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::Limits;
-use crate::connection::{Connection, Peer};
+use crate::connection::Connection;
+use crate::head::Peer;
 use crate::head_timer::HeadTimer;
 use crate::http2::{Exchanges, Judgement};
 use crate::refuse::{self, Refusals};

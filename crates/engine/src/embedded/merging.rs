@@ -13,7 +13,7 @@ use lsm_tree::Table;
 use lsm_tree::blob_tree::FragmentationMap;
 use lsm_tree::compaction::{Choice, CompactionStrategy, Leveled};
 
-use super::store::{BLOCK_BYTES, STALE_SHARE};
+use super::options::{BLOCK_BYTES, STALE_SHARE};
 
 /// Size of a table file. Half of fjall's default, so that more tables lie wholly inside a dropped range and a
 /// compaction step holds up the next one for less; the first level is four times this.

@@ -14,6 +14,7 @@ mod check;
 mod clean;
 mod committer;
 mod cursor;
+mod database;
 mod drops;
 mod folder;
 mod job;

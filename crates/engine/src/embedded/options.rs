@@ -2,6 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+/// A block holds about thirteen entities of 600 B: enough for LZ4 to find repetition between neighbours, little
+/// to decode for a read by key.
+pub(super) const BLOCK_BYTES: u32 = 8 * 1024;
+
+/// A file of separated values of which so much is stale is rewritten by the next compaction that touches it.
+pub(super) const STALE_SHARE: f32 = 0.25;
+
 const MIB: u64 = 1024 * 1024;
 
 /// Settings of an [`EmbeddedEngine`](super::EmbeddedEngine). The defaults fit a machine with two cores and a

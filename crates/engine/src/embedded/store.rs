@@ -1,6 +1,6 @@
-//! fjall behind the few calls that the engine needs, and how fjall is set up.
+//! fjall behind the few calls that the engine needs.
 //!
-//! One keyspace holds all rows. Two things about fjall shape this module:
+//! Two things about fjall shape this module:
 //!
 //! - Its own snapshots are not stable while a batch is being committed: a flush or compaction that ends in that
 //!   moment publishes a sequence number above the batch's, and a snapshot taken then sees the batch's rows appear.
@@ -8,7 +8,6 @@
 //! - A read without a snapshot sees the memtable as it is. That is right for one key, because a row reaches the
 //!   memtable only after its batch is durable, and wrong for more than one.
 
-use std::any::Any;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -19,43 +18,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fjall::compaction::Leveled;
-use fjall::config::{BlockSizePolicy, RestartIntervalPolicy};
-use fjall::{
-    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions,
-    OwnedWriteBatch, PersistMode, Readable, Snapshot,
-};
+use fjall::{AbstractTree, Database, Keyspace, OwnedWriteBatch, PersistMode, Readable, Snapshot};
 
 use super::clean::{self, CleanMark};
 use super::committer::{CommitError, Overlay, Sink};
+use super::database::{WHICH_FILE, open_database, panic_message};
 use super::options::{EmbeddedOptions, OpenError};
 use super::space::{Space, Taking};
 use super::{folder, journal, manifest, merging};
 use crate::scans::{CANCEL_CHECK_ROWS, Cancelled};
 use crate::{Error, KeyRange, Result, Visitor};
-
-/// The one keyspace.
-const KEYSPACE: &str = "rows";
-
-/// Values from this size on live in files of their own kind and are not copied by every compaction.
-const SEPARATE_VALUE_BYTES: u32 = 32 * 1024;
-
-/// A block holds about thirteen entities of 600 B: enough for LZ4 to find repetition between neighbours, little
-/// to decode for a read by key.
-pub(super) const BLOCK_BYTES: u32 = 8 * 1024;
-
-/// Every so many rows of a block the whole key is written, and a search can begin; in between, what it shares with the
-/// one before is left out. Rows are few and large: with fjall's default of 16 a read by key passes half a block. fjall
-/// keeps what a store was made with, so that older folders stay as they are.
-const RESTART_INTERVAL: u8 = 4;
-
-/// A file of separated values of which so much is stale is rewritten by the next compaction that touches it.
-pub(super) const STALE_SHARE: f32 = 0.25;
-
-/// fjall's smallest. With one keyspace a journal goes as soon as its memtable is flushed.
-const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// fjall does not say what it was reading.
-const WHICH_FILE: &str = "`tavola check` tells which file";
 
 /// How often to compare the manifest on disk with the one in memory, and how long to leave it, a little more each time.
 const MANIFEST_LOOKS: u32 = 10;
@@ -423,60 +395,12 @@ impl Store {
     }
 }
 
-fn keyspace_options(options: &EmbeddedOptions) -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default()
-        .max_memtable_size(options.memtable_bytes)
-        .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
-        .data_block_restart_interval_policy(RestartIntervalPolicy::all(RESTART_INTERVAL))
-        .compaction_strategy(merging::never_merging())
-        .with_kv_separation(Some(
-            KvSeparationOptions::default()
-                .separation_threshold(SEPARATE_VALUE_BYTES)
-                // The length to decompress to is not covered by a checksum, and fjall believes it.
-                .compression(CompressionType::None)
-                .staleness_threshold(STALE_SHARE)
-                // Whatever its age: fjall's default spares three of four such files.
-                .age_cutoff(1.0),
-        ))
-}
-
-/// Opens fjall. Its decoders panic on what they do not expect; that must not look like a mistake of ours.
-fn open_database(
-    store: &Path,
-    options: &EmbeddedOptions,
-) -> Result<(Database, Keyspace), OpenError> {
-    let open = || {
-        let database = Database::builder(store)
-            .cache_size(options.cache_bytes)
-            .max_cached_files(Some(options.cached_files_max))
-            // Flushes only; see `upkeep`.
-            .worker_threads(1)
-            .max_journaling_size(JOURNALS_BYTES_MAX)
-            // Compressing on the committer's thread would hold up everyone behind a large entity.
-            .journal_compression(CompressionType::None)
-            .open()?;
-        let keyspace = database.keyspace(KEYSPACE, || keyspace_options(options))?;
-        fjall::Result::Ok((database, keyspace))
-    };
-    let failed = |source| OpenError::Store { path: store.into(), source };
-    match catch_unwind(AssertUnwindSafe(open)) {
-        Ok(opened) => opened.map_err(|error| failed(error.into())),
-        Err(panic) => Err(failed(panic_message(&*panic).into())),
-    }
-}
-
 /// Asks fjall for something that reads files. What panics in there has met bytes that nobody wrote.
 fn guarded<T>(read: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(done) => done.map_err(read_error),
         Err(panic) => Err(Error::Corrupt(panic_message(&*panic))),
     }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("the store cannot be read: {}; {WHICH_FILE}", text.unwrap_or("unknown reason"))
 }
 
 impl Drop for Store {

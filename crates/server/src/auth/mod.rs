@@ -2,8 +2,7 @@
 
 pub mod accounts;
 pub mod bearer;
-mod sas_cache;
-pub mod signed_query;
+pub mod sas_cache;
 mod token_signature;
 
 use std::sync::Arc;
@@ -20,12 +19,11 @@ use tavola_wire::auth::shared_key::{
 };
 use tavola_wire::names::TableName;
 
-use crate::connection::Connection;
 use crate::error::Result;
 use crate::head::RequestHead;
 use crate::services::Services;
+use crate::signed_query::LastSignedQuery;
 use accounts::Account;
-use signed_query::LastSignedQuery;
 
 const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
@@ -81,13 +79,13 @@ impl Identity {
 /// # Errors
 /// 400 for what cannot be read, 401 for no credentials or a bad token, 403 for wrong ones.
 pub async fn authenticate(
-    connection: &Connection,
+    services: &Services,
+    last: &LastSignedQuery,
     account: &Account,
     head: &RequestHead<'_>,
 ) -> Result<Identity> {
-    let services = &*connection.services;
     let Some(header) = head.header(&AUTHORIZATION) else {
-        let token = sas_token(&connection.signed_query, account, head)?;
+        let token = sas_token(last, account, head)?;
         return sas(services, account, head, &token).await;
     };
     match Authorization::parse(header)? {

@@ -14,6 +14,7 @@ use tavola_wire::auth::{AccountKey, Signature};
 use tavola_wire::uri::QueryString;
 
 use crate::error::Result;
+use crate::signed_query::is_token_field;
 
 /// Tokens remembered per account. Only verified ones get in, so strangers cannot fill it.
 const TOKENS_MAX: usize = 4096;
@@ -73,11 +74,6 @@ impl SasCache {
         let known = by_fields.get(fields)?;
         known.signature.is_same(signature).then(|| known.token.clone())
     }
-}
-
-/// Whether a parameter may be a field of a token. Those of OData and of paging are not.
-pub fn is_token_field(name: &str) -> bool {
-    !name.starts_with('$') && !name.starts_with("Next")
 }
 
 /// Everything that a token can be parsed from, but for its signature.

@@ -4,19 +4,40 @@
 //! not decoded again, and its token not looked for; time, address, protocol and stored policy are asked anew each time.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tavola_wire::auth::is_same_secret;
 use tavola_wire::auth::sas::VerifiedSas;
 use tavola_wire::uri::QueryString;
 
-use super::sas_cache::is_token_field;
 use crate::error::Result;
-use crate::head::HeadQuery;
 use crate::layout::AccountId;
 
 /// Longer ones are not kept: there may be thousands of connections.
 const SIGNED_BYTES_MAX: usize = 1024;
+
+/// Whether a parameter may be a field of a token. The options of OData and of paging are not.
+pub fn is_token_field(name: &str) -> bool {
+    !name.starts_with('$') && !name.starts_with("Next")
+}
+
+/// The query of a request, decoded for it or for one before it.
+pub enum HeadQuery<'a> {
+    Known(&'a QueryString<'static>),
+    Parsed(QueryString<'a>),
+}
+
+impl<'a> Deref for HeadQuery<'a> {
+    type Target = QueryString<'a>;
+
+    fn deref(&self) -> &QueryString<'a> {
+        match self {
+            Self::Known(query) => query,
+            Self::Parsed(query) => query,
+        }
+    }
+}
 
 /// A part of a query that holds a signature, and no options.
 struct SignedPart {
@@ -139,8 +160,8 @@ mod tests {
     use tavola_wire::auth::AccountKey;
     use tavola_wire::auth::sas::{AccountSasSpec, Permissions, ResourceTypes};
 
-    use super::super::sas_cache::SasCache;
     use super::*;
+    use crate::auth::sas_cache::SasCache;
 
     fn remember(last: &LastSignedQuery, raw: &str, account: AccountId) {
         let keys = [AccountKey::from_bytes(b"secret")];

@@ -1,0 +1,77 @@
+//! How fjall is set up: one keyspace that holds all rows.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use fjall::config::{BlockSizePolicy, RestartIntervalPolicy};
+use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions};
+
+use super::merging;
+use super::options::{BLOCK_BYTES, EmbeddedOptions, OpenError, STALE_SHARE};
+
+/// The one keyspace.
+const KEYSPACE: &str = "rows";
+
+/// Values from this size on live in files of their own kind and are not copied by every compaction.
+const SEPARATE_VALUE_BYTES: u32 = 32 * 1024;
+
+/// Every so many rows of a block the whole key is written, and a search can begin; in between, what it shares with the
+/// one before is left out. Rows are few and large: with fjall's default of 16 a read by key passes half a block. fjall
+/// keeps what a store was made with, so that older folders stay as they are.
+const RESTART_INTERVAL: u8 = 4;
+
+/// fjall's smallest. With one keyspace a journal goes as soon as its memtable is flushed.
+const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// fjall does not say what it was reading.
+pub(super) const WHICH_FILE: &str = "`tavola check` tells which file";
+
+fn keyspace_options(options: &EmbeddedOptions) -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(options.memtable_bytes)
+        .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
+        .data_block_restart_interval_policy(RestartIntervalPolicy::all(RESTART_INTERVAL))
+        .compaction_strategy(merging::never_merging())
+        .with_kv_separation(Some(
+            KvSeparationOptions::default()
+                .separation_threshold(SEPARATE_VALUE_BYTES)
+                // The length to decompress to is not covered by a checksum, and fjall believes it.
+                .compression(CompressionType::None)
+                .staleness_threshold(STALE_SHARE)
+                // Whatever its age: fjall's default spares three of four such files.
+                .age_cutoff(1.0),
+        ))
+}
+
+/// Opens fjall. Its decoders panic on what they do not expect; that must not look like a mistake of ours.
+pub(super) fn open_database(
+    store: &Path,
+    options: &EmbeddedOptions,
+) -> Result<(Database, Keyspace), OpenError> {
+    let open = || {
+        let database = Database::builder(store)
+            .cache_size(options.cache_bytes)
+            .max_cached_files(Some(options.cached_files_max))
+            // Flushes only; see `upkeep`.
+            .worker_threads(1)
+            .max_journaling_size(JOURNALS_BYTES_MAX)
+            // Compressing on the committer's thread would hold up everyone behind a large entity.
+            .journal_compression(CompressionType::None)
+            .open()?;
+        let keyspace = database.keyspace(KEYSPACE, || keyspace_options(options))?;
+        fjall::Result::Ok((database, keyspace))
+    };
+    let failed = |source| OpenError::Store { path: store.into(), source };
+    match catch_unwind(AssertUnwindSafe(open)) {
+        Ok(opened) => opened.map_err(|error| failed(error.into())),
+        Err(panic) => Err(failed(panic_message(&*panic).into())),
+    }
+}
+
+/// What a panic of fjall's decoders says.
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("the store cannot be read: {}; {WHICH_FILE}", text.unwrap_or("unknown reason"))
+}
