@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::*;
 use crate::Write;
@@ -154,11 +155,25 @@ async fn all(engine: &EmbeddedEngine) -> Result<Rows> {
     Ok(engine.scan(range, Collect(Rows::new())).await?.0)
 }
 
+/// Opens a folder that was just closed. A process that another test starts at that moment has its lock as well, until it
+/// runs its own program.
+fn open_unlocked(folder: &Path) -> Result<EmbeddedEngine, OpenError> {
+    for _ in 0..100 {
+        match EmbeddedEngine::open(folder, options()) {
+            Err(OpenError::Locked { .. }) => thread::sleep(Duration::from_millis(20)),
+            opened => return opened,
+        }
+    }
+    EmbeddedEngine::open(folder, options())
+}
+
 /// Opens and reads everything: 0 if it refused to open, 1 if it refused to read, 2 if all is right.
 async fn outcome(folder: &Path, expected: &Rows, told: &str) -> usize {
-    let engine = match EmbeddedEngine::open(folder, options()) {
+    let engine = match open_unlocked(folder) {
         Ok(engine) => engine,
-        Err(OpenError::Foreign { .. } | OpenError::Locked { .. }) => panic!("{told}"),
+        Err(error @ (OpenError::Foreign { .. } | OpenError::Locked { .. })) => {
+            panic!("{error}: {told}");
+        }
         Err(_) => return 0,
     };
     let mut refused = false;
