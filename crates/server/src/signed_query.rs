@@ -84,7 +84,7 @@ impl LastSignedQuery {
 
 /// The query without the options at its start and at its end.
 fn signed_part(raw: &str) -> &str {
-    let is_option = |text: &str| ["$", "%24", "Next"].iter().any(|start| text.starts_with(start));
+    let is_option = |text: &str| parse_options(text).is_some();
     let mut part = raw;
     while let Some((_, rest)) = part.split_once('&').filter(|(first, _)| is_option(first)) {
         part = rest;

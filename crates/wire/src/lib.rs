@@ -3,6 +3,7 @@
 //! Everything that crosses the wire is parsed into a type here, and printed from one: EDM values and
 //! entities, JSON, `$filter`, `$batch`, XML bodies, signatures, names, limits and error codes.
 
+mod append;
 pub mod auth;
 pub mod batch;
 pub mod continuation;

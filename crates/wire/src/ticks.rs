@@ -3,6 +3,8 @@
 //! Texts are exact in both directions, because an ETag is made from a `Timestamp` text and clients rebuild
 //! it. There is no clock and no time zone here.
 
+use crate::append::push_start;
+
 /// A moment in 100 ns ticks since 0001-01-01T00:00:00 UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticks(pub i64);
@@ -148,13 +150,6 @@ impl Ticks {
         text[26] = b'0' + (fraction % 10) as u8;
         text
     }
-}
-
-/// Appends the start of a short text: a copy of a fixed size, and what is too much cut off.
-fn push_start<const N: usize>(out: &mut Vec<u8>, text: &[u8; N], length: usize) {
-    let end = out.len() + length;
-    out.extend_from_slice(text);
-    out.truncate(end);
 }
 
 struct Scanner<'a> {

@@ -9,6 +9,7 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSepara
 
 use super::merging;
 use super::options::{BLOCK_BYTES, EmbeddedOptions, OpenError, STALE_SHARE};
+use crate::panic_message;
 
 /// The one keyspace.
 const KEYSPACE: &str = "rows";
@@ -65,13 +66,11 @@ pub(super) fn open_database(
     let failed = |source| OpenError::Store { path: store.into(), source };
     match catch_unwind(AssertUnwindSafe(open)) {
         Ok(opened) => opened.map_err(|error| failed(error.into())),
-        Err(panic) => Err(failed(panic_message(&*panic).into())),
+        Err(panic) => Err(failed(unreadable(&*panic).into())),
     }
 }
 
-/// What a panic of fjall's decoders says.
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("the store cannot be read: {}; {WHICH_FILE}", text.unwrap_or("unknown reason"))
+/// What a panic of fjall's decoders means.
+pub(super) fn unreadable(panic: &(dyn Any + Send)) -> String {
+    format!("the store cannot be read: {}; {WHICH_FILE}", panic_message(panic))
 }

@@ -22,7 +22,7 @@ use fjall::{AbstractTree, Database, Keyspace, OwnedWriteBatch, PersistMode, Read
 
 use super::clean::{self, CleanMark};
 use super::committer::{CommitError, Overlay, Sink};
-use super::database::{WHICH_FILE, open_database, panic_message};
+use super::database::{WHICH_FILE, open_database, unreadable};
 use super::options::{EmbeddedOptions, OpenError};
 use super::space::{Space, Taking};
 use super::{folder, journal, manifest, merging};
@@ -399,7 +399,7 @@ impl Store {
 fn guarded<T>(read: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(done) => done.map_err(read_error),
-        Err(panic) => Err(Error::Corrupt(panic_message(&*panic))),
+        Err(panic) => Err(Error::Corrupt(unreadable(&*panic))),
     }
 }
 

@@ -1,5 +1,7 @@
 //! JSON strings.
 
+use crate::append::push_start;
+
 /// Appends `text` (UTF-8) as a JSON string, quotes included.
 pub fn push_string(out: &mut Vec<u8>, text: &[u8]) {
     out.reserve(text.len() + 2);
@@ -34,7 +36,7 @@ pub(super) fn push_escaped(out: &mut Vec<u8>, mut text: &[u8]) {
 const SHORT_BYTES: usize = 16;
 
 /// Appends `"name":`, where `name` is the first `length` bytes of `bytes`. The bytes behind a short name are copied along
-/// and cut off again: a copy of a fixed size costs a fraction of any other, and nearly all names are short.
+/// and cut off again, and nearly all names are short.
 #[inline(always)]
 pub(super) fn push_name(out: &mut Vec<u8>, bytes: &[u8], length: usize) {
     out.push(b'"');
@@ -42,9 +44,7 @@ pub(super) fn push_name(out: &mut Vec<u8>, bytes: &[u8], length: usize) {
         && let Some(chunk) = bytes.first_chunk()
         && !any_special(chunk, length)
     {
-        let end = out.len() + length;
-        out.extend_from_slice(chunk);
-        out.truncate(end);
+        push_start(out, chunk, length);
     } else {
         push_escaped(out, &bytes[..length]);
     }

@@ -127,8 +127,8 @@ impl EntityFormat {
         self.push_control(out, partition_key, row_key, entity.timestamp());
         match &self.select {
             None => {
-                push_member(out, b"\"PartitionKey\":\"", partition_key);
-                push_member(out, b"\"RowKey\":\"", row_key);
+                push_key(out, b"\"PartitionKey\":\"", partition_key);
+                push_key(out, b"\"RowKey\":\"", row_key);
                 self.push_timestamp(out, entity.timestamp());
                 for property in entity.properties() {
                     self.push_property(out, &property?)?;
@@ -162,10 +162,10 @@ impl EntityFormat {
             None => false,
         };
         if selected(b"PartitionKey") {
-            push_member(out, b"\"PartitionKey\":\"", partition_key);
+            push_key(out, b"\"PartitionKey\":\"", partition_key);
         }
         if selected(b"RowKey") {
-            push_member(out, b"\"RowKey\":\"", row_key);
+            push_key(out, b"\"RowKey\":\"", row_key);
         }
         if selected(b"Timestamp") {
             self.push_timestamp(out, entity.timestamp());
@@ -254,7 +254,7 @@ fn is_annotated(value: &Value<'_>) -> bool {
 }
 
 /// One of the keys; `start` is its name up to the quote of the value.
-fn push_member(out: &mut Vec<u8>, start: &[u8], key: &str) {
+fn push_key(out: &mut Vec<u8>, start: &[u8], key: &str) {
     out.extend_from_slice(start);
     push_escaped(out, key.as_bytes());
     out.extend_from_slice(b"\",");

@@ -173,17 +173,11 @@ impl<'a> QueryString<'a> {
 
 /// Name and value of one parameter.
 fn split(parameter: &str) -> Result<(Cow<'_, str>, Cow<'_, str>)> {
-    // Names are short, values may not be.
     let (name, value) = match parameter.bytes().position(|byte| byte == b'=') {
         Some(at) => (&parameter[..at], &parameter[at + 1..]),
         None => (parameter, ""),
     };
-    let is_plain = |byte: u8| byte != b'%' && byte != b'+';
-    let name = match name.bytes().all(is_plain) {
-        true => Cow::Borrowed(name),
-        false => percent::decode_query(name)?,
-    };
-    Ok((name, percent::decode_query(value)?))
+    Ok((percent::decode_query(name)?, percent::decode_query(value)?))
 }
 
 /// Digits only: `str::parse` would let a leading `+` through. More digits than a `u64` holds
