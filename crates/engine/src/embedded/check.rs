@@ -18,6 +18,7 @@ use super::archive::Archive;
 use super::manifest::{self, Named, Tree};
 use super::options::{EmbeddedOptions, OpenError};
 use super::store::Store;
+use super::walk::Walk;
 use super::{blocks, clean, folder, journal};
 use crate::scans::Cancelled;
 use crate::{KeyRange, Result, Visitor};
@@ -136,7 +137,7 @@ pub struct CheckedRows {
 impl CheckedRows {
     /// Shows the rows of `range` to `visitor` in key order until it breaks.
     pub fn scan<V: Visitor>(&self, range: &KeyRange, visitor: V) -> Result<V> {
-        self.store.snapshot().scan(range, visitor, &Cancelled::default())
+        Walk::new(self.store.snapshot(), range, visitor)?.finish(&Cancelled::default())
     }
 }
 

@@ -77,6 +77,35 @@ async fn closing_finishes_what_was_accepted() {
     assert_eq!(rows(&engine, range("key ", "key!")).await.len(), keys.len());
 }
 
+/// Scans that end where the caller's thread leaves them to the pool, before it and behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scan_shows_the_same_wherever_it_is_read() {
+    const ROWS: usize = 3 * FIRST_ROWS_MAX;
+    let key = |index: usize| format!("row {index:04}");
+    for value_bytes in [1, 3 * FIRST_BYTES_MAX / FIRST_ROWS_MAX] {
+        let (engine, _folder) = open(EmbeddedOptions::default());
+        let value = Bytes::from(vec![7; value_bytes]);
+        let fill = Apply::new([""; 0], move |_, writes| {
+            for index in 0..ROWS {
+                writes.put(key(index).into(), value.clone());
+            }
+            Decision::Commit(())
+        });
+        engine.transact(fill).await.unwrap();
+        for is_here in [true, false] {
+            if !is_here {
+                engine.shared.first_rows.took(std::time::Duration::from_secs(3600));
+            }
+            assert_eq!(engine.shared.first_rows.are_read_here(), is_here);
+            for count in [0, 1, FIRST_ROWS_MAX - 1, FIRST_ROWS_MAX, FIRST_ROWS_MAX + 1, ROWS] {
+                let shown = rows(&engine, range(&key(0), &key(count))).await;
+                let keys: Vec<_> = shown.into_iter().map(|(key, _)| key).collect();
+                assert_eq!(keys, (0..count).map(key).collect::<Vec<_>>(), "{is_here}");
+            }
+        }
+    }
+}
+
 /// Flushed memtables lie beside each other until something merges them; see `upkeep`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_is_merged_when_writes_pause() {

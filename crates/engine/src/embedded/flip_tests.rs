@@ -146,9 +146,9 @@ async fn sound_folder() -> (tempfile::TempDir, Rows) {
 async fn all(engine: &EmbeddedEngine) -> Result<Rows> {
     struct Collect(Rows);
     impl Visitor for Collect {
-        fn visit(&mut self, key: &[u8], value: &[u8]) -> std::ops::ControlFlow<()> {
+        fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
             self.0.insert(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
-            std::ops::ControlFlow::Continue(())
+            ControlFlow::Continue(())
         }
     }
     let range = KeyRange { start: Bytes::from_static(&[0]), end: Bytes::from_static(&[0xFF]) };

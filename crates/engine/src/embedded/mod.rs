@@ -3,10 +3,10 @@
 //! fjall gives the log-structured tree; what it does not give is here: group commit ([`committer`]), a folder that
 //! says what it is ([`folder`]), recovery from a torn journal tail ([`journal`]) and space that comes back when
 //! a range is dropped ([`drops`]), and compaction that leaves the cores alone ([`upkeep`]). [`store`] is the
-//! only module that calls fjall, with [`merging`], which knows what a compaction takes.
+//! only module that calls fjall, with [`merging`], which knows what a compaction takes, and [`walk`].
 //!
-//! Reads by key run where they are called: they touch memory, or one block of one file. Scans go to a bounded
-//! pool. All writes go through one queue to one thread, so there are no latches and no write conflicts.
+//! Reads by key run where they are called: they touch memory, or one block of one file. So do the first rows of a scan
+//! ([`first_rows`]); what is longer goes to a bounded pool. All writes go through one queue to one thread, so there are no latches and no write conflicts.
 
 mod archive;
 mod blocks;
@@ -16,6 +16,7 @@ mod committer;
 mod cursor;
 mod database;
 mod drops;
+mod first_rows;
 mod folder;
 mod job;
 mod journal;
@@ -26,7 +27,10 @@ mod space;
 mod stats;
 mod store;
 mod upkeep;
+mod walk;
 
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -38,12 +42,14 @@ use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
 use crate::scans::Scans;
-use crate::{Engine, Error, KeyRange, Reader, Result, Transition, Visitor};
+use crate::{Engine, Error, KeyRange, Reader, Result, Transition, Visitor, panic_message};
 use committer::{Committer, Failure, Message};
+use first_rows::{FIRST_BYTES_MAX, FIRST_ROWS_MAX, FirstRows};
 use job::Pending;
 use space::Space;
 use store::{Store, StoreSink, StoreSnapshot};
 use upkeep::{Upkeep, Wait};
+use walk::Walk;
 
 pub use check::{CheckedRows, FileProblem, FilesReport, FolderCheck};
 pub use options::{EmbeddedOptions, OpenError};
@@ -75,6 +81,7 @@ struct Shared {
     /// The committer, then the upkeep, which ends after it.
     threads: Mutex<Vec<JoinHandle<()>>>,
     failure: watch::Receiver<Option<Failure>>,
+    first_rows: FirstRows,
     scans: Scans,
     /// One drop at a time: a second one would only compete for the same compaction.
     drops: tokio::sync::Mutex<()>,
@@ -124,6 +131,7 @@ impl EmbeddedEngine {
             space_watch: Some(space_watch),
             space,
             failure,
+            first_rows: FirstRows::new(),
             scans: Scans::new(options.scans_running_max, options.scans_waiting_max),
             drops: tokio::sync::Mutex::default(),
             stats,
@@ -187,6 +195,31 @@ impl Shared {
         })
     }
 
+    /// Begins a scan on this thread, and leaves it to the pool if it is long.
+    async fn scan<V: Visitor>(
+        &self,
+        snapshot: StoreSnapshot,
+        range: KeyRange,
+        visitor: V,
+    ) -> Result<V> {
+        if !self.first_rows.are_read_here() {
+            let scan = move |cancelled: &_| Walk::new(snapshot, &range, visitor)?.finish(cancelled);
+            return self.scans.run(scan).await?;
+        }
+        let begin = || {
+            let mut walk = Walk::new(snapshot, &range, visitor)?;
+            let progress = walk.go_on(FIRST_ROWS_MAX, FIRST_BYTES_MAX)?;
+            Ok((walk, progress))
+        };
+        let begun = catch_unwind(AssertUnwindSafe(|| self.first_rows.read(begin)));
+        match begun.unwrap_or_else(|panic| Err(Error::Panicked(panic_message(&*panic).into())))? {
+            (walk, ControlFlow::Break(())) => Ok(walk.into_visitor()),
+            (walk, ControlFlow::Continue(())) => {
+                self.scans.run(move |cancelled| walk.finish(cancelled)).await?
+            }
+        }
+    }
+
     /// Why there is no committer any more.
     fn closed(&self) -> Error {
         match &*self.failure.borrow() {
@@ -240,8 +273,7 @@ impl Reader for EmbeddedEngine {
     }
 
     async fn scan<V: Visitor>(&self, range: KeyRange, visitor: V) -> Result<V> {
-        let snapshot = self.shared.store.snapshot();
-        self.shared.scans.run(move |cancelled| snapshot.scan(&range, visitor, cancelled)).await?
+        self.shared.scan(self.shared.store.snapshot(), range, visitor).await
     }
 }
 
@@ -279,8 +311,7 @@ impl Reader for EmbeddedSnapshot {
     }
 
     async fn scan<V: Visitor>(&self, range: KeyRange, visitor: V) -> Result<V> {
-        let snapshot = self.snapshot.clone();
-        self.shared.scans.run(move |cancelled| snapshot.scan(&range, visitor, cancelled)).await?
+        self.shared.scan(self.snapshot.clone(), range, visitor).await
     }
 }
 

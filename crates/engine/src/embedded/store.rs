@@ -26,8 +26,7 @@ use super::database::{WHICH_FILE, open_database, unreadable};
 use super::options::{EmbeddedOptions, OpenError};
 use super::space::{Space, Taking};
 use super::{folder, journal, manifest, merging};
-use crate::scans::{CANCEL_CHECK_ROWS, Cancelled};
-use crate::{Error, KeyRange, Result, Visitor};
+use crate::{Error, KeyRange, Result};
 
 /// How often to compare the manifest on disk with the one in memory, and how long to leave it, a little more each time.
 const MANIFEST_LOOKS: u32 = 10;
@@ -122,28 +121,10 @@ impl StoreSnapshot {
         Ok(value.map(Bytes::from))
     }
 
-    pub(super) fn scan<V: Visitor>(
-        &self,
-        range: &KeyRange,
-        mut visitor: V,
-        cancelled: &Cancelled,
-    ) -> Result<V> {
-        if range.is_empty() {
-            return Ok(visitor);
-        }
+    /// The rows of a range that is not empty.
+    pub(super) fn rows(&self, range: &KeyRange) -> Result<fjall::Iter> {
         let range = range.start.as_ref()..range.end.as_ref();
-        let mut rows =
-            guarded(|| Ok(self.snapshot.range::<&[u8], _>(&self.store.keyspace, range)))?;
-        let mut next = || guarded(|| rows.next().map(fjall::Guard::into_inner).transpose());
-        let mut index = 0;
-        while let Some((key, value)) = next()? {
-            let abandoned = index % CANCEL_CHECK_ROWS == 0 && cancelled.is_set();
-            if abandoned || visitor.visit(&key, &value).is_break() {
-                break;
-            }
-            index += 1;
-        }
-        Ok(visitor)
+        guarded(|| Ok(self.snapshot.range::<&[u8], _>(&self.store.keyspace, range)))
     }
 }
 
@@ -396,7 +377,7 @@ impl Store {
 }
 
 /// Asks fjall for something that reads files. What panics in there has met bytes that nobody wrote.
-fn guarded<T>(read: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
+pub(super) fn guarded<T>(read: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(done) => done.map_err(read_error),
         Err(panic) => Err(Error::Corrupt(unreadable(&*panic))),

@@ -30,7 +30,8 @@ const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const PEEKED_ROWS_MAX: usize = 1000;
 /// Rows between two looks at the clock.
 const ROWS_PER_TIME_CHECK: u64 = 64;
-/// Point look-ups between two moments at which other requests of the thread get their turn.
+/// Point look-ups between two moments at which other requests of the thread get their turn. A longer span takes as long
+/// as many of them.
 const POINTS_PER_YIELD: usize = 32;
 
 const NEXT_PARTITION_KEY: HeaderName =
@@ -105,7 +106,7 @@ async fn walk(
                 if page.is_done() {
                     break;
                 }
-                if index % POINTS_PER_YIELD == POINTS_PER_YIELD - 1 {
+                if span.as_point().is_none() || index % POINTS_PER_YIELD == POINTS_PER_YIELD - 1 {
                     tokio::task::yield_now().await;
                     page.end_in_time(spans.get(index + 1));
                     if page.is_done() {

@@ -1,0 +1,50 @@
+//! A scan under way: it can be stopped after some rows, and gone on with on another thread.
+
+use std::ops::ControlFlow;
+
+use super::store::{StoreSnapshot, guarded};
+use crate::scans::{CANCEL_CHECK_ROWS, Cancelled};
+use crate::{KeyRange, Result, Visitor};
+
+pub(super) struct Walk<V> {
+    /// `None` if there are none.
+    rows: Option<fjall::Iter>,
+    visitor: V,
+    /// Of what is being read.
+    _snapshot: StoreSnapshot,
+}
+
+impl<V: Visitor> Walk<V> {
+    pub(super) fn new(snapshot: StoreSnapshot, range: &KeyRange, visitor: V) -> Result<Self> {
+        let rows = if range.is_empty() { None } else { Some(snapshot.rows(range)?) };
+        Ok(Self { rows, visitor, _snapshot: snapshot })
+    }
+
+    /// Shows the visitor so many rows, or as many as have so many bytes. Breaks if there are no more to show.
+    pub(super) fn go_on(&mut self, rows_max: usize, bytes_max: usize) -> Result<ControlFlow<()>> {
+        let Some(rows) = &mut self.rows else { return Ok(ControlFlow::Break(())) };
+        let mut next = || guarded(|| rows.next().map(fjall::Guard::into_inner).transpose());
+        let mut bytes = 0;
+        for _ in 0..rows_max {
+            let Some((key, value)) = next()? else { return Ok(ControlFlow::Break(())) };
+            if self.visitor.visit(&key, &value).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            bytes += key.len() + value.len();
+            if bytes >= bytes_max {
+                break;
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Shows the visitor the rest, unless nobody waits for it any more.
+    pub(super) fn finish(mut self, cancelled: &Cancelled) -> Result<V> {
+        while !cancelled.is_set() && self.go_on(CANCEL_CHECK_ROWS, usize::MAX)?.is_continue() {}
+        Ok(self.visitor)
+    }
+
+    pub(super) fn into_visitor(self) -> V {
+        self.visitor
+    }
+}
