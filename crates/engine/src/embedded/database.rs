@@ -8,14 +8,11 @@ use fjall::config::{BlockSizePolicy, RestartIntervalPolicy};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions};
 
 use super::merging;
-use super::options::{BLOCK_BYTES, EmbeddedOptions, OpenError, STALE_SHARE};
+use super::options::{BLOCK_BYTES, EmbeddedOptions, OpenError, SEPARATE_VALUE_BYTES, STALE_SHARE};
 use crate::panic_message;
 
 /// The one keyspace.
 const KEYSPACE: &str = "rows";
-
-/// Values from this size on live in files of their own kind and are not copied by every compaction.
-const SEPARATE_VALUE_BYTES: u32 = 32 * 1024;
 
 /// Every so many rows of a block the whole key is written, and a search can begin; in between, what it shares with the
 /// one before is left out. Rows are few and large: with fjall's default of 16 a read by key passes half a block. fjall

@@ -13,7 +13,7 @@ use lsm_tree::Table;
 use lsm_tree::blob_tree::FragmentationMap;
 use lsm_tree::compaction::{Choice, CompactionStrategy, Leveled};
 
-use super::options::{BLOCK_BYTES, STALE_SHARE};
+use super::options::{BLOCK_BYTES, SEPARATE_VALUE_BYTES, STALE_SHARE};
 
 /// Size of a table file. Half of fjall's default, so that more tables lie wholly inside a dropped range and a
 /// compaction step holds up the next one for less; the first level is four times this.
@@ -49,15 +49,18 @@ pub(super) fn step_bytes(tree: &AnyTree, strategy: &Leveled) -> fjall::Result<Op
     let is_input = |table: &&Table| input.table_ids.contains(&table.id());
     let is_compressed = input.canonical_level >= COMPRESSED_FROM_LEVEL;
     let tables = version.iter_tables().filter(is_input);
-    let table_bytes = tables.map(|table| written_bytes(table, is_compressed)).sum::<u64>();
+    let block_bytes = block_bytes(tree);
+    let table_bytes =
+        tables.map(|table| written_bytes(table, is_compressed, block_bytes)).sum::<u64>();
     let value_bytes = rewritten_value_bytes(tree, |table| input.table_ids.contains(&table.id()))?;
     Ok(Some(with_overhead(table_bytes + value_bytes)))
 }
 
 /// Bytes that a rewrite of all tables writes at most.
 pub(super) fn rewrite_bytes(tree: &AnyTree) -> fjall::Result<u64> {
+    // They go to the last level, where tables are compressed.
     let version = tree.current_version();
-    let table_bytes = version.iter_tables().map(|table| written_bytes(table, true)).sum::<u64>();
+    let table_bytes = version.iter_tables().map(|table| table.metadata.file_size).sum::<u64>();
     Ok(with_overhead(table_bytes + rewritten_value_bytes(tree, |_| true)?))
 }
 
@@ -78,13 +81,31 @@ fn with_overhead(bytes: u64) -> u64 {
     bytes + bytes / OVERHEAD_SHARE + OVERHEAD_BYTES
 }
 
+/// What blocks are made of at least; what the store was made with counts.
+fn block_bytes(tree: &AnyTree) -> u64 {
+    tree.tree_config().data_block_size_policy.last().copied().unwrap_or(BLOCK_BYTES).into()
+}
+
 /// What becomes of a table that is merged whole. It is not compressed again on its way to an upper level, which is
 /// where tables go that were the only ones below.
-fn written_bytes(table: &Table, is_compressed: bool) -> u64 {
+fn written_bytes(table: &Table, is_compressed: bool, block_bytes: u64) -> u64 {
     let metadata = &table.metadata;
     let grows = !is_compressed && metadata.data_block_compression != CompressionType::None;
-    let blocks_bytes = metadata.data_block_count * u64::from(BLOCK_BYTES);
-    if grows { metadata.file_size.max(blocks_bytes) } else { metadata.file_size }
+    if !grows {
+        return metadata.file_size;
+    }
+    let (blocks, rows) = (metadata.data_block_count, metadata.item_count);
+    metadata.file_size.max(uncompressed_bytes(blocks, rows, block_bytes))
+}
+
+/// Bytes of so many blocks, at most, unless their rows are very unlike each other. A block ends with the row that makes it
+/// large enough, so without it it is smaller than `block_bytes`.
+fn uncompressed_bytes(blocks: u64, rows: u64, block_bytes: u64) -> u64 {
+    if rows < 2 * blocks {
+        return blocks * (block_bytes + u64::from(SEPARATE_VALUE_BYTES));
+    }
+    let bytes = u128::from(blocks) * u128::from(block_bytes) * u128::from(rows);
+    u64::try_from(bytes / u128::from((rows - blocks).max(1))).unwrap_or(u64::MAX)
 }
 
 /// Files of separated values are rewritten when enough of them is stale and no other table refers to them.
@@ -130,5 +151,29 @@ impl StaleFiles {
             }
         }
         Self { files }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fills blocks with rows of one size, as lsm-tree does.
+    #[test]
+    fn blocks_are_not_larger_than_expected() {
+        for row_bytes in [1, 100, 400, 1000, 2047, 2048, 3000, 4096, 5000, 20_000, 32_767] {
+            let block_bytes = 4096_u64;
+            let rows_per_block = block_bytes.div_ceil(row_bytes);
+            let (blocks, rows) = (1000, 1000 * rows_per_block);
+            let expected = uncompressed_bytes(blocks, rows, block_bytes);
+            let bytes = rows * row_bytes;
+            assert!(bytes <= expected, "rows of {row_bytes}: {bytes} of {expected}");
+            // Not so much that merging would wait without need, if there is more than one row to a block.
+            assert!(
+                rows_per_block == 1 || expected <= 2 * bytes,
+                "rows of {row_bytes}: {expected}"
+            );
+        }
+        assert_eq!(uncompressed_bytes(0, 0, 4096), 0);
     }
 }

@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// A block holds about thirteen entities of 600 B: enough for LZ4 to find repetition between neighbours, little
-/// to decode for a read by key.
-pub(super) const BLOCK_BYTES: u32 = 8 * 1024;
+/// A block holds about ten entities that came as 600 B of JSON: enough for LZ4 to find repetition between neighbours,
+/// little to decode for a read by key. fjall keeps what a store was made with, so that older folders keep their 8 KiB.
+pub(super) const BLOCK_BYTES: u32 = 4 * 1024;
+
+/// Values from this size on live in files of their own kind and are not copied by every compaction.
+pub(super) const SEPARATE_VALUE_BYTES: u32 = 32 * 1024;
 
 /// A file of separated values of which so much is stale is rewritten by the next compaction that touches it.
 pub(super) const STALE_SHARE: f32 = 0.25;
