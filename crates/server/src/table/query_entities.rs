@@ -12,7 +12,7 @@ use tavola_engine::{Engine, Reader, Visitor};
 use tavola_wire::auth::sas::{Access, EntityOperation, KeyRangeLimit};
 use tavola_wire::continuation::{self, EntityContinuation};
 use tavola_wire::entity::{EntityRef, MalformedEntity};
-use tavola_wire::filter::{self, Expr, Plan, Program, QueryKind, Scratch, Span};
+use tavola_wire::filter::{Expr, Plan, Program, QueryKind, Scratch, Span};
 use tavola_wire::json::EntityFormat;
 use tavola_wire::key::{push_entity_key, read_entity_key};
 use tavola_wire::names::TableName;
@@ -47,9 +47,9 @@ pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<R
     context.identity.allows(Access::Entity { table: name.as_str(), operation })?;
     let query = &context.head.query;
     let level = context.head.level()?;
-    let expr = match query.filter() {
-        Some(text) => filter::parse(text)?,
-        None => Expr::Constant(true),
+    let mut plan = match query.filter() {
+        Some(text) => Plan::read(text)?,
+        None => Plan::new(&Expr::Constant(true)),
     };
     let top = query.top()?.unwrap_or(TOP_MAX);
     let from = EntityContinuation::from_query(query.next_partition_key(), query.next_row_key())?;
@@ -57,7 +57,6 @@ pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<R
     let format = EntityFormat::new(level, &base, account, name.as_str(), query.select())?;
     let table = context.services.catalogue.find(context.account.id, name).await?;
 
-    let mut plan = Plan::new(&expr);
     restrict_to_continuation(&mut plan, from.as_ref());
     restrict_to_grant(&mut plan, context.identity.key_range());
     let Plan { spans, kind, residual } = plan;

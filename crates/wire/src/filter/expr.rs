@@ -6,7 +6,6 @@
 use std::fmt;
 
 use crate::entity::{EdmType, push_guid};
-use crate::names::key_problem;
 use crate::ticks::Ticks;
 
 /// A parsed filter.
@@ -44,16 +43,6 @@ pub struct Comparison {
     pub property: String,
     pub operator: Operator,
     pub literal: Literal,
-}
-
-impl Comparison {
-    /// The text that the property has to equal, if it is one that a key can have.
-    pub(super) fn equal_key(&self) -> Option<&str> {
-        match (self.operator, &self.literal) {
-            (Operator::Eq, Literal::String(text)) if key_problem(text).is_none() => Some(text),
-            _ => None,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,11 @@
 use std::fmt;
 
 use super::expr::{Comparison, Expr, Literal};
+use super::parse::parse;
 use super::program::Program;
 use super::spans::{Interval, KeyBox, Span, merge};
+use crate::error::Result;
+use crate::names::key_problem;
 
 /// Pairs of boxes that one plan may intersect, apart from a few per comparison: `and` multiplies what both
 /// sides hold. 128 partition keys times 128 row keys fit.
@@ -55,23 +58,25 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn new(expr: &Expr) -> Self {
-        Self::point(expr).unwrap_or_else(|| {
-            Self::with_planner(Planner::new("PartitionKey", Some("RowKey"), expr), expr)
-        })
+    /// Reads a `$filter` value and plans it.
+    ///
+    /// # Errors
+    ///
+    /// See [`parse`].
+    pub fn read(text: &str) -> Result<Self> {
+        Self::point(text).map_or_else(|| parse(text).map(|expr| Self::new(&expr)), Ok)
     }
 
-    /// The plan of `PartitionKey eq '...' and RowKey eq '...'`, which many clients send for each entity they get,
-    /// without the detour over boxes.
-    fn point(expr: &Expr) -> Option<Self> {
-        let Expr::And(terms) = expr else { return None };
-        let [Expr::Compare(one), Expr::Compare(other)] = &terms[..] else { return None };
-        let (partition, row) = match (&*one.property, &*other.property) {
-            ("PartitionKey", "RowKey") => (one.equal_key()?, other.equal_key()?),
-            ("RowKey", "PartitionKey") => (other.equal_key()?, one.equal_key()?),
-            _ => return None,
-        };
-        let span = Span::point(partition, row);
+    pub fn new(expr: &Expr) -> Self {
+        Self::with_planner(Planner::new("PartitionKey", Some("RowKey"), expr), expr)
+    }
+
+    /// The plan of a filter for one full key, which many clients send for each entity they get, without the detour over
+    /// an expression.
+    fn point(text: &str) -> Option<Self> {
+        let (partition, row) = point_keys(text)?;
+        let are_keys = key_problem(partition).is_none() && key_problem(row).is_none();
+        let span = are_keys.then(|| Span::point(partition, row))?;
         Some(Self { spans: vec![span], kind: QueryKind::Point, residual: None })
     }
 
@@ -126,6 +131,19 @@ impl Plan {
         }
         self.spans.retain(|span| !span.is_empty());
     }
+}
+
+/// The keys of `PartitionKey eq '...' and RowKey eq '...'`, each in parentheses or not, just as libraries write it.
+fn point_keys(text: &str) -> Option<(&str, &str)> {
+    let plain = ["PartitionKey eq '", "' and RowKey eq '", "'"];
+    let in_parentheses = ["(PartitionKey eq '", "') and (RowKey eq '", "')"];
+    [plain, in_parentheses].into_iter().find_map(|[start, middle, end]| {
+        let keys = text.strip_prefix(start)?;
+        let (partition, rest) = keys.split_at(memchr::memchr(b'\'', keys.as_bytes())?);
+        let row = rest.strip_prefix(middle)?.strip_suffix(end)?;
+        // A quote within a key is written twice, and behind one the filter may go on.
+        memchr::memchr(b'\'', row.as_bytes()).is_none().then_some((partition, row))
+    })
 }
 
 /// Boxes that hold every key that an expression can match.
@@ -357,22 +375,53 @@ mod tests {
     }
 
     proptest! {
-        /// What is planned without boxes is what the boxes would have come to.
+        /// What is planned without an expression is what the expression would have come to.
         #[test]
-        fn points_are_planned_as_boxes_would_be(
-            keys in prop::collection::vec("[ a-c/\u{1}\u{e9}]{0,3}", 2),
+        fn points_are_planned_as_expressions_would_be(
+            keys in prop::collection::vec("[ a-c/()'\u{1}\u{e9}]{0,3}", 2),
             operators in prop::sample::select(vec![("eq", "eq"), ("eq", "ge"), ("ne", "eq")]),
-            names in prop::sample::subsequence(vec!["RowKey", "PartitionKey", "RowKey", "A"], 2),
+            names in prop::sample::select(vec![
+                ("PartitionKey", "RowKey"), ("RowKey", "PartitionKey"), ("PartitionKey", "A"),
+            ]),
+            shape in prop::sample::select(vec![
+                ["", " and ", ""], ["(", ") and (", ")"], ["(", " and ", ")"], ["", " or ", ""], ["(", ") and ", ""],
+                ["", " and ", " "], ["", " and ", " and A eq 'b'"], ["(", ") and (", ") or (A eq 'b')"],
+            ]),
         ) {
+            let [start, middle, end] = shape;
             let filter = format!(
-                "{} {} '{}' and {} {} '{}'",
-                names[0], operators.0, keys[0], names[1], operators.1, keys[1]
+                "{start}{} {} '{}'{middle}{} {} '{}'{end}",
+                names.0, operators.0, keys[0], names.1, operators.1, keys[1]
             );
-            let expr = parse(&filter).unwrap();
-            let (plan, boxed) = (Plan::new(&expr), Plan::with_pairs(PAIRS_MAX, &expr));
-            prop_assert_eq!(&plan.spans, &boxed.spans, "{}", filter);
-            prop_assert_eq!(plan.kind, boxed.kind, "{}", filter);
-            prop_assert_eq!(plan.residual.is_some(), boxed.residual.is_some(), "{}", filter);
+            match (Plan::read(&filter), parse(&filter)) {
+                (Ok(plan), Ok(expr)) => {
+                    let planned = Plan::new(&expr);
+                    prop_assert_eq!(&plan.spans, &planned.spans, "{}", filter);
+                    prop_assert_eq!(plan.kind, planned.kind, "{}", filter);
+                    let residuals = (plan.residual.is_some(), planned.residual.is_some());
+                    prop_assert_eq!(residuals.0, residuals.1, "{}", filter);
+                }
+                (Err(error), Err(expected)) => {
+                    prop_assert_eq!(error.message(), expected.message(), "{}", filter);
+                }
+                (plan, expr) => prop_assert!(false, "{}: {:?}, {:?}", filter, plan, expr),
+            }
+        }
+    }
+
+    #[test]
+    fn points_are_recognised() {
+        let keys = [
+            ("PartitionKey eq 'a' and RowKey eq '1'", Some(("a", "1"))),
+            ("(PartitionKey eq 'a') and (RowKey eq '1')", Some(("a", "1"))),
+            ("PartitionKey eq '' and RowKey eq ''", Some(("", ""))),
+            ("PartitionKey eq 'a''b' and RowKey eq '1'", None),
+            ("PartitionKey eq 'a' and RowKey eq '1''2'", None),
+            ("PartitionKey eq 'a' and RowKey eq '1' or A eq 'b'", None),
+            ("PartitionKey eq 'a' and RowKey eq '", None),
+        ];
+        for (filter, expected) in keys {
+            assert_eq!(point_keys(filter), expected, "{filter}");
         }
     }
 
