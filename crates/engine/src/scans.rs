@@ -1,7 +1,7 @@
 //! The bounded pool that scans run on.
 //!
-//! A scan reads disk and may run for long, so it must not sit on the threads that answer connections. The pool
-//! is the runtime's blocking threads behind a semaphore: at most `running_max` scans at a time, at most
+//! A scan reads disk and may run for long, so it must not sit on the threads that answer connections, but for its first
+//! rows where the engine reads those by itself. The pool is the runtime's blocking threads behind a semaphore: at most `running_max` scans at a time, at most
 //! `waiting_max` waiting for their turn, and everyone else is told [`Error::Busy`] at once.
 //!
 //! It does not time scans out: the visitor counts rows and time and breaks by itself. A scan whose caller has
@@ -17,6 +17,9 @@ use crate::{Error, Result, panic_message};
 /// How many rows a scan may read between two looks at [`Cancelled`]: rare enough to cost nothing, often enough
 /// that an abandoned scan ends within a millisecond.
 pub(crate) const CANCEL_CHECK_ROWS: usize = 256;
+
+/// The share of the places in the line that makes a crowd.
+const CROWD_SHARE: usize = 16;
 
 /// Hands out turns to scan.
 #[derive(Debug)]
@@ -37,6 +40,11 @@ impl Scans {
             waiting: AtomicUsize::new(0),
             waiting_max,
         }
+    }
+
+    /// Whether so many wait that no more should come than must: each may hold what it has begun with.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > self.waiting_max / CROWD_SHARE
     }
 
     /// Runs `work` on a blocking thread when it is its turn.

@@ -4,17 +4,26 @@
 //! read a third of them. So a scan begins on the thread of its caller, as a read by key does, and goes to the pool only
 //! if it is longer.
 //!
-//! Few rows can be much work all the same: where many were deleted and are not yet merged, all of them are passed to find
-//! one. A thread that answers connections must not be kept by that, so it is measured. When the first rows of a scan
-//! have taken too long, scans are left to the pool for a hundred times as long: no more than one part in a hundred of
-//! a thread's time is lost that way.
+//! Few rows can be much work all the same, for a slow disk, for a long filter, or because many were deleted between them
+//! that are not yet merged: all of those are passed to find the next. A thread that answers connections must not be kept
+//! by that. So a scan that has to wait for the disk goes to the pool in between; where there are very many deletions
+//! scans do not begin here at all; and when the first rows of one have taken too much work, scans are left to the pool for
+//! a hundred times as long: no more than one part in a hundred of a thread's time is lost that way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is read at first: a third of a millisecond or so, with the JSON that becomes of it.
-pub(super) const FIRST_ROWS_MAX: usize = 128;
-pub(super) const FIRST_BYTES_MAX: usize = 128 * 1024;
+/// The first rows are read in so many steps of so many rows, or so many bytes: a third of a millisecond or so in all, with
+/// the JSON that becomes of them. After each step the clock is looked at.
+pub(super) const STEPS: usize = 8;
+pub(super) const STEP_ROWS: usize = 16;
+pub(super) const STEP_BYTES: usize = 16 * 1024;
+
+/// Time after which a scan goes to the pool, be it work or waiting.
+pub(super) const STEPS_TIME: Duration = Duration::from_millis(5);
+
+/// Deletions in tables up to which scans begin here. To pass so many takes some ten milliseconds.
+pub(super) const DELETIONS_MAX: u64 = 100_000;
 
 /// Processor time that the first rows take at most if all is well.
 const LONG: Duration = Duration::from_millis(2);
@@ -46,6 +55,12 @@ impl FirstRows {
         done
     }
 
+    /// Ends the rest.
+    #[cfg(test)]
+    pub(super) fn resume(&self) {
+        self.rest_until.store(0, Ordering::Relaxed);
+    }
+
     pub(super) fn took(&self, time: Duration) {
         if time >= LONG {
             let rest_until = self.opened.elapsed() + time * REST;
@@ -59,13 +74,13 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// Of this thread: what it waits for the others on a busy machine says nothing about the rows.
-#[cfg(unix)]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
 
-#[cfg(not(unix))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 fn processor_time() -> Duration {
     static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
     START.elapsed()
@@ -100,7 +115,7 @@ mod tests {
     }
 
     /// What a thread does not do itself is not its work.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     #[test]
     fn waiting_is_no_work() {
         let first_rows = FirstRows::new();

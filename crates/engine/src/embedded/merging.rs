@@ -22,8 +22,12 @@ const TABLE_BYTES: u64 = 32 * 1024 * 1024;
 /// From this level on tables are compressed, as fjall has it unless told otherwise.
 const COMPRESSED_FROM_LEVEL: u8 = 2;
 
-/// Indexes and filters: an eighth of what is merged is more than they take.
+/// Checksums and headers of blocks: an eighth of what is merged is more than they take.
 const OVERHEAD_SHARE: u64 = 8;
+
+/// What the index has for each block beside its last key, and the filter for each row.
+const INDEX_ENTRY_BYTES: u64 = 32;
+const FILTER_ROW_BYTES: u64 = 2;
 
 /// The manifest, and what files take beyond their bytes.
 const OVERHEAD_BYTES: u64 = 256 * 1024;
@@ -60,7 +64,7 @@ pub(super) fn step_bytes(tree: &AnyTree, strategy: &Leveled) -> fjall::Result<Op
 pub(super) fn rewrite_bytes(tree: &AnyTree) -> fjall::Result<u64> {
     // They go to the last level, where tables are compressed.
     let version = tree.current_version();
-    let table_bytes = version.iter_tables().map(|table| table.metadata.file_size).sum::<u64>();
+    let table_bytes = version.iter_tables().map(|table| written_bytes(table, true, 0)).sum::<u64>();
     Ok(with_overhead(table_bytes + rewritten_value_bytes(tree, |_| true)?))
 }
 
@@ -90,12 +94,16 @@ fn block_bytes(tree: &AnyTree) -> u64 {
 /// where tables go that were the only ones below.
 fn written_bytes(table: &Table, is_compressed: bool, block_bytes: u64) -> u64 {
     let metadata = &table.metadata;
-    let grows = !is_compressed && metadata.data_block_compression != CompressionType::None;
-    if !grows {
-        return metadata.file_size;
-    }
     let (blocks, rows) = (metadata.data_block_count, metadata.item_count);
-    metadata.file_size.max(uncompressed_bytes(blocks, rows, block_bytes))
+    let grows = !is_compressed && metadata.data_block_compression != CompressionType::None;
+    let grown_bytes = if grows { uncompressed_bytes(blocks, rows, block_bytes) } else { 0 };
+    // No key is known but the first and the last; those between are likely to be of their length.
+    let keys = &metadata.key_range;
+    let key_bytes = keys.min().len().max(keys.max().len()) as u64;
+    // The file's size, as lsm-tree tells it, is that of its blocks.
+    metadata.file_size.max(grown_bytes)
+        + blocks * (key_bytes + INDEX_ENTRY_BYTES)
+        + rows * FILTER_ROW_BYTES
 }
 
 /// Bytes of so many blocks, at most, unless their rows are very unlike each other. A block ends with the row that makes it

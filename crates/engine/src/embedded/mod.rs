@@ -3,7 +3,8 @@
 //! fjall gives the log-structured tree; what it does not give is here: group commit ([`committer`]), a folder that
 //! says what it is ([`folder`]), recovery from a torn journal tail ([`journal`]) and space that comes back when
 //! a range is dropped ([`drops`]), and compaction that leaves the cores alone ([`upkeep`]). [`store`] is the
-//! only module that calls fjall, with [`merging`], which knows what a compaction takes, and [`walk`].
+//! only module that calls fjall, with [`database`], which sets it up, [`merging`], which knows what a compaction takes,
+//! and [`walk`], which reads its rows.
 //!
 //! Reads by key run where they are called: they touch memory, or one block of one file. So do the first rows of a scan
 //! ([`first_rows`]); what is longer goes to a bounded pool. All writes go through one queue to one thread, so there are no latches and no write conflicts.
@@ -44,7 +45,7 @@ use tokio::sync::{oneshot, watch};
 use crate::scans::Scans;
 use crate::{Engine, Error, KeyRange, Reader, Result, Transition, Visitor, panic_message};
 use committer::{Committer, Failure, Message};
-use first_rows::{FIRST_BYTES_MAX, FIRST_ROWS_MAX, FirstRows};
+use first_rows::{DELETIONS_MAX, FirstRows};
 use job::Pending;
 use space::Space;
 use store::{Store, StoreSink, StoreSnapshot};
@@ -202,13 +203,16 @@ impl Shared {
         range: KeyRange,
         visitor: V,
     ) -> Result<V> {
-        if !self.first_rows.are_read_here() {
+        let begins_here = self.first_rows.are_read_here()
+            && !self.scans.is_crowded()
+            && self.store.deletions() <= DELETIONS_MAX;
+        if !begins_here {
             let scan = move |cancelled: &_| Walk::new(snapshot, &range, visitor)?.finish(cancelled);
             return self.scans.run(scan).await?;
         }
         let begin = || {
             let mut walk = Walk::new(snapshot, &range, visitor)?;
-            let progress = walk.go_on(FIRST_ROWS_MAX, FIRST_BYTES_MAX)?;
+            let progress = walk.begin()?;
             Ok((walk, progress))
         };
         let begun = catch_unwind(AssertUnwindSafe(|| self.first_rows.read(begin)));

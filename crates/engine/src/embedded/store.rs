@@ -11,7 +11,7 @@
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -53,6 +53,8 @@ pub(super) struct Store {
     quiet_strategy: Arc<Leveled>,
     /// Whether everything written is merged, and so no files will be replaced until the next commit.
     is_settled: AtomicBool,
+    /// Deletions in tables, as of the last look.
+    deletions: AtomicU64,
     mark: CleanMark,
     _lock: File,
     #[cfg(test)]
@@ -84,6 +86,7 @@ impl Store {
             busy_strategy: Arc::new(merging::leveled()),
             quiet_strategy: Arc::new(merging::leveled().with_l0_threshold(1)),
             is_settled: AtomicBool::new(false),
+            deletions: AtomicU64::new(0),
             mark: CleanMark::new(path, &store_path),
             _lock: lock,
             #[cfg(test)]
@@ -106,6 +109,11 @@ impl Store {
         let snapshot = Arc::clone(&self.latest.read().unwrap_or_else(PoisonError::into_inner));
         let value = guarded(|| snapshot.get(&self.keyspace, key))?;
         Ok(value.map(Bytes::from))
+    }
+
+    /// Deletions in tables that a scan may have to pass.
+    pub(super) fn deletions(&self) -> u64 {
+        self.deletions.load(Ordering::Relaxed)
     }
 
     /// The state after the last commit.
@@ -270,6 +278,11 @@ impl Store {
         })?;
         // A flush in between changes the version as well; then there is one look too many.
         Ok(tree.current_version().id() != version)
+    }
+
+    /// Looks how many deletions there are in tables.
+    pub(super) fn count_deletions(&self) {
+        self.deletions.store(self.keyspace.tree.tombstone_count(), Ordering::Relaxed);
     }
 
     pub(super) fn set_settled(&self, is_settled: bool) {

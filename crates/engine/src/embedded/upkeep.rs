@@ -133,6 +133,7 @@ impl Upkeep {
             Pace::Busy => while self.attempt(Work::Merge(Pace::Busy))? == Step::Done {},
             Pace::Quiet => self.settle()?,
         }
+        self.store.count_deletions();
         Ok(())
     }
 

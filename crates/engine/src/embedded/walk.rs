@@ -1,7 +1,9 @@
 //! A scan under way: it can be stopped after some rows, and gone on with on another thread.
 
 use std::ops::ControlFlow;
+use std::time::Instant;
 
+use super::first_rows::{STEP_BYTES, STEP_ROWS, STEPS, STEPS_TIME};
 use super::store::{StoreSnapshot, guarded};
 use crate::scans::{CANCEL_CHECK_ROWS, Cancelled};
 use crate::{KeyRange, Result, Visitor};
@@ -20,8 +22,22 @@ impl<V: Visitor> Walk<V> {
         Ok(Self { rows, visitor, _snapshot: snapshot })
     }
 
+    /// Shows the visitor the first rows. Breaks if there are no more to show.
+    pub(super) fn begin(&mut self) -> Result<ControlFlow<()>> {
+        let start = Instant::now();
+        for _ in 0..STEPS {
+            if self.go_on(STEP_ROWS, STEP_BYTES)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            if start.elapsed() >= STEPS_TIME {
+                break;
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
     /// Shows the visitor so many rows, or as many as have so many bytes. Breaks if there are no more to show.
-    pub(super) fn go_on(&mut self, rows_max: usize, bytes_max: usize) -> Result<ControlFlow<()>> {
+    fn go_on(&mut self, rows_max: usize, bytes_max: usize) -> Result<ControlFlow<()>> {
         let Some(rows) = &mut self.rows else { return Ok(ControlFlow::Break(())) };
         let mut next = || guarded(|| rows.next().map(fjall::Guard::into_inner).transpose());
         let mut bytes = 0;

@@ -379,12 +379,15 @@ mod tests {
         #[test]
         fn points_are_planned_as_expressions_would_be(
             keys in prop::collection::vec("[ a-c/()'\u{1}\u{e9}]{0,3}", 2),
-            operators in prop::sample::select(vec![("eq", "eq"), ("eq", "ge"), ("ne", "eq")]),
+            operators in prop::sample::select(vec![
+                ("eq", "eq"), ("eq", "eq"), ("eq", "eq"), ("eq", "ge"), ("ne", "eq"),
+            ]),
             names in prop::sample::select(vec![
-                ("PartitionKey", "RowKey"), ("RowKey", "PartitionKey"), ("PartitionKey", "A"),
+                ("PartitionKey", "RowKey"), ("PartitionKey", "RowKey"), ("PartitionKey", "RowKey"),
+                ("RowKey", "PartitionKey"), ("PartitionKey", "A"),
             ]),
             shape in prop::sample::select(vec![
-                ["", " and ", ""], ["(", ") and (", ")"], ["(", " and ", ")"], ["", " or ", ""], ["(", ") and ", ""],
+                ["", " and ", ""], ["", " and ", ""], ["(", ") and (", ")"], ["(", " and ", ")"], ["", " or ", ""], ["(", ") and ", ""],
                 ["", " and ", " "], ["", " and ", " and A eq 'b'"], ["(", ") and (", ") or (A eq 'b')"],
             ]),
         ) {
