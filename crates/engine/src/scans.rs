@@ -1,8 +1,9 @@
 //! The bounded pool that scans run on.
 //!
 //! A scan reads disk and may run for long, so it must not sit on the threads that answer connections, but for its first
-//! rows where the engine reads those by itself. The pool is the runtime's blocking threads behind a semaphore: at most `running_max` scans at a time, at most
-//! `waiting_max` waiting for their turn, and everyone else is told [`Error::Busy`] at once.
+//! rows where the engine reads those by itself. The pool is the runtime's blocking threads behind a semaphore: at most
+//! `running_max` scans at a time, at most `waiting_max` waiting for their turn, and everyone else is told
+//! [`Error::Busy`] at once.
 //!
 //! It does not time scans out: the visitor counts rows and time and breaks by itself. A scan whose caller has
 //! gone away stops at the next check of [`Cancelled`].

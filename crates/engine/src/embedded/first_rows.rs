@@ -7,8 +7,9 @@
 //! Few rows can be much work all the same, for a slow disk, for a long filter, or because many were deleted between them
 //! that are not yet merged: all of those are passed to find the next. A thread that answers connections must not be kept
 //! by that. So a scan that has to wait for the disk goes to the pool in between; where there are very many deletions
-//! scans do not begin here at all; and when the first rows of one have taken too much work, scans are left to the pool for
-//! a hundred times as long: no more than one part in a hundred of a thread's time is lost that way.
+//! scans do not begin here at all; and when first rows take too long too often, scans are left to the pool until no more
+//! than one part in twenty of a thread's time has gone there. Not at once, for on a virtual machine time also passes
+//! without any work being done.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -28,23 +29,26 @@ pub(super) const DELETIONS_MAX: u64 = 100_000;
 /// Processor time that the first rows take at most if all is well.
 const LONG: Duration = Duration::from_millis(2);
 
-/// How many times as long to leave it after that.
-const REST: u32 = 100;
+/// What is longer than that is lost, and must be one part in so many on the whole.
+const LOST_SHARE: u32 = 20;
+
+/// Time for which nothing must have been lost to make up for as much as is tolerated: a tenth of a second.
+const CREDIT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct FirstRows {
     opened: Instant,
-    /// Until when scans are left to the pool: nanoseconds since `opened`.
-    rest_until: AtomicU64,
+    /// When what was lost will be one part in [`LOST_SHARE`]: nanoseconds since `opened`.
+    made_up_at: AtomicU64,
 }
 
 impl FirstRows {
     pub(super) fn new() -> Self {
-        Self { opened: Instant::now(), rest_until: AtomicU64::new(0) }
+        Self { opened: Instant::now(), made_up_at: AtomicU64::new(0) }
     }
 
     pub(super) fn are_read_here(&self) -> bool {
-        nanos(self.opened.elapsed()) >= self.rest_until.load(Ordering::Relaxed)
+        self.made_up_at.load(Ordering::Relaxed) <= nanos(self.opened.elapsed() + CREDIT)
     }
 
     /// Reads them, and keeps in mind if it takes too long.
@@ -55,17 +59,21 @@ impl FirstRows {
         done
     }
 
-    /// Ends the rest.
-    #[cfg(test)]
-    pub(super) fn resume(&self) {
-        self.rest_until.store(0, Ordering::Relaxed);
+    pub(super) fn took(&self, time: Duration) {
+        let lost = time.saturating_sub(LONG);
+        if lost.is_zero() {
+            return;
+        }
+        let (now, needed) = (nanos(self.opened.elapsed()), nanos(lost * LOST_SHARE));
+        let later = |made_up_at: u64| Some(made_up_at.max(now).saturating_add(needed));
+        // It always has a new value.
+        let _ = self.made_up_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
     }
 
-    pub(super) fn took(&self, time: Duration) {
-        if time >= LONG {
-            let rest_until = self.opened.elapsed() + time * REST;
-            self.rest_until.fetch_max(nanos(rest_until), Ordering::Relaxed);
-        }
+    /// Forgets what was lost.
+    #[cfg(test)]
+    pub(super) fn forget(&self) {
+        self.made_up_at.store(0, Ordering::Relaxed);
     }
 }
 
@@ -91,27 +99,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_one_is_followed_by_a_rest() {
+    fn what_takes_long_too_often_is_left_to_the_pool() {
         let first_rows = FirstRows::new();
+        first_rows.took(LONG);
+        assert_eq!(first_rows.made_up_at.load(Ordering::Relaxed), 0);
+        // Once in a while is not too often.
+        first_rows.took(CREDIT / LOST_SHARE);
         assert!(first_rows.are_read_here());
-        first_rows.took(LONG - Duration::from_nanos(1));
-        assert!(first_rows.are_read_here());
+        for _ in 0..100 {
+            first_rows.took(CREDIT / LOST_SHARE);
+        }
+        assert!(!first_rows.are_read_here());
+    }
+
+    #[test]
+    fn what_takes_very_long_is_left_to_the_pool_at_once() {
+        let first_rows = FirstRows::new();
         first_rows.took(Duration::from_secs(60));
         assert!(!first_rows.are_read_here());
-        // A shorter one that began before does not end the rest.
-        first_rows.took(LONG);
-        assert!(!first_rows.are_read_here());
+        first_rows.forget();
+        assert!(first_rows.are_read_here());
     }
 
     #[test]
     fn the_time_that_reading_takes_is_noticed() {
         let first_rows = FirstRows::new();
-        let busy = || {
+        first_rows.read(|| {
             let start = processor_time();
-            while processor_time() - start < 50 * LONG {}
-        };
-        first_rows.read(busy);
-        assert!(!first_rows.are_read_here());
+            while processor_time() - start < 2 * LONG {}
+        });
+        assert!(first_rows.made_up_at.load(Ordering::Relaxed) > 0);
     }
 
     /// What a thread does not do itself is not its work.
@@ -119,7 +136,7 @@ mod tests {
     #[test]
     fn waiting_is_no_work() {
         let first_rows = FirstRows::new();
-        assert_eq!(first_rows.read(|| std::thread::sleep(5 * LONG)), ());
+        first_rows.read(|| std::thread::sleep(2 * CREDIT / LOST_SHARE));
         assert!(first_rows.are_read_here());
     }
 }

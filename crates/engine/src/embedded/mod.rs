@@ -7,7 +7,8 @@
 //! and [`walk`], which reads its rows.
 //!
 //! Reads by key run where they are called: they touch memory, or one block of one file. So do the first rows of a scan
-//! ([`first_rows`]); what is longer goes to a bounded pool. All writes go through one queue to one thread, so there are no latches and no write conflicts.
+//! ([`first_rows`]); what is longer goes to a bounded pool. All writes go through one queue to one thread, so there are no
+//! latches and no write conflicts.
 
 mod archive;
 mod blocks;
