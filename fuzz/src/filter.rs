@@ -29,6 +29,7 @@ pub fn run(data: &[u8]) {
             let known = [ErrorCode::InvalidInput, ErrorCode::NotImplemented];
             assert!(known.contains(&error.code()), "{error}");
             assert!(TableFilter::parse(filter).is_err());
+            assert!(Plan::read(filter).is_err());
             return;
         }
     };
@@ -37,7 +38,7 @@ pub fn run(data: &[u8]) {
     let comparisons = comparisons(&expr);
     let rows = rows(&comparisons);
     program(&expr, &rows);
-    plan(&expr, &rows, [lower, upper]);
+    plan(filter, &expr, &rows, [lower, upper]);
     tables(filter, &expr, &comparisons);
 }
 
@@ -56,8 +57,9 @@ fn program(expr: &Expr, rows: &[Row]) {
 }
 
 /// The spans hold every match; with what is left to ask, nothing else.
-fn plan(expr: &Expr, rows: &[Row], bounds: [&str; 2]) {
-    let mut plan = Plan::new(expr);
+fn plan(filter: &str, expr: &Expr, rows: &[Row], bounds: [&str; 2]) {
+    let mut plan = Plan::read(filter).expect("a filter");
+    assert_eq!(plan.spans, Plan::new(expr).spans, "{filter}");
     spans(&plan.spans);
     let mut scratch = Scratch::default();
     for row in rows {
