@@ -15,7 +15,7 @@ use tavola_wire::entity::{EntityRef, MalformedEntity};
 use tavola_wire::filter::{Expr, Plan, Program, QueryKind, Scratch, Span};
 use tavola_wire::json::EntityFormat;
 use tavola_wire::key::{push_entity_key, read_entity_key};
-use tavola_wire::names::TableName;
+use tavola_wire::names::{TableName, key_problem};
 use tavola_wire::uri::query::TOP_MAX;
 
 use crate::catalogue::Table;
@@ -190,10 +190,10 @@ impl Page {
                 && Instant::now() >= self.deadline)
     }
 
-    /// Ends the page before a point that is not there, when the time is up: what is not found is not counted.
+    /// Ends the page before a span when the time is up: what is not found is not counted.
     fn end_in_time(&mut self, next: Option<&Span>) {
         if Instant::now() >= self.deadline {
-            self.next = next.and_then(Span::as_point).map(<[u8]>::to_vec);
+            self.next = next.and_then(first_key);
         }
     }
 
@@ -221,6 +221,13 @@ impl Page {
         self.returned += 1;
         Ok(Found::ThisPage)
     }
+}
+
+/// The key that a span begins with, if it does: a page cannot end between two keys.
+fn first_key(span: &Span) -> Option<Vec<u8>> {
+    let (partition_key, row_key) = read_entity_key(&span.start)?;
+    let are_keys = key_problem(&partition_key).is_none() && key_problem(&row_key).is_none();
+    are_keys.then(|| span.start.clone())
 }
 
 /// Which page a row belongs to, be it in it or left out of it.
@@ -287,4 +294,27 @@ fn reply(
         headers.insert(KEY_SPANS, HeaderValue::from(spans));
     }
     Ok(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_can_end_before_points_and_most_ranges() {
+        let cases = [
+            ("PartitionKey eq 'a' and RowKey eq '1'", Some(("a", "1"))),
+            ("PartitionKey eq 'a' and RowKey ge '1' and RowKey lt '2'", Some(("a", "1"))),
+            ("PartitionKey eq 'a'", Some(("a", ""))),
+            ("PartitionKey eq 'a' and RowKey gt '1'", None),
+            ("A eq 1", None),
+        ];
+        for (filter, expected) in cases {
+            let plan = Plan::read(filter).unwrap();
+            let key = first_key(&plan.spans[0]);
+            let found = key.as_deref().and_then(read_entity_key);
+            let found = found.as_ref().map(|(partition, row)| (&**partition, &**row));
+            assert_eq!(found, expected, "{filter}");
+        }
+    }
 }
