@@ -74,7 +74,7 @@ async fn closing_finishes_what_was_accepted() {
     assert!(matches!(engine.transact(write("late")).await, Err(Error::Closed)));
     assert!(matches!(engine.drop_range(range("a", "z")).await, Err(Error::Closed)));
     drop(engine);
-    let engine = EmbeddedEngine::open(folder.path(), EmbeddedOptions::default()).unwrap();
+    let engine = reopen(folder.path(), EmbeddedOptions::default()).unwrap();
     assert_eq!(rows(&engine, range("key ", "key!")).await.len(), keys.len());
 }
 
@@ -137,7 +137,7 @@ async fn what_is_merged_after_a_start_gives_its_room_back() {
     assert_eq!(table_files(folder.path()), 3);
     engine.close();
     drop(engine);
-    let engine = EmbeddedEngine::open(folder.path(), options()).unwrap();
+    let engine = reopen(folder.path(), options()).unwrap();
     let store = Arc::clone(&engine.shared.store);
     until(|| store.unmerged_tables() == 0).await;
     until(|| table_files(folder.path()) == 1).await;
@@ -319,6 +319,18 @@ fn spawn_flushes(engine: &EmbeddedEngine) -> tokio::task::JoinHandle<()> {
 fn open(options: EmbeddedOptions) -> (EmbeddedEngine, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     (EmbeddedEngine::open(folder.path(), options).unwrap(), folder)
+}
+
+/// Opens a folder that was just closed. A process that another test starts at that moment has its lock as well, until it
+/// runs its own program.
+pub(super) fn reopen(folder: &Path, options: EmbeddedOptions) -> Result<EmbeddedEngine, OpenError> {
+    for _ in 0..100 {
+        match EmbeddedEngine::open(folder, options) {
+            Err(OpenError::Locked { .. }) => thread::sleep(std::time::Duration::from_millis(20)),
+            opened => return opened,
+        }
+    }
+    EmbeddedEngine::open(folder, options)
 }
 
 fn write(key: &str) -> impl Transition<Verdict = ()> + use<> {

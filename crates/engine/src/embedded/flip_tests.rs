@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use super::tests::reopen;
 use super::*;
 use crate::Write;
 use crate::conformance::{commit, random};
@@ -77,7 +77,7 @@ async fn after_a_crash_only_the_last_batch_may_go() {
         let mask = 1 << (random(&mut state) % 8);
         let told = format!("journal byte {offset} ^ {mask:#x}, {told}");
         let copy = copy_with(folder.path(), file, &flipped(&bytes, offset, mask));
-        match EmbeddedEngine::open(copy.path(), options()) {
+        match reopen(copy.path(), options()) {
             Ok(engine) => {
                 let found = all(&engine).await.unwrap();
                 let is_cut = offset >= last_start && found == without_last;
@@ -155,21 +155,9 @@ async fn all(engine: &EmbeddedEngine) -> Result<Rows> {
     Ok(engine.scan(range, Collect(Rows::new())).await?.0)
 }
 
-/// Opens a folder that was just closed. A process that another test starts at that moment has its lock as well, until it
-/// runs its own program.
-fn open_unlocked(folder: &Path) -> Result<EmbeddedEngine, OpenError> {
-    for _ in 0..100 {
-        match EmbeddedEngine::open(folder, options()) {
-            Err(OpenError::Locked { .. }) => thread::sleep(Duration::from_millis(20)),
-            opened => return opened,
-        }
-    }
-    EmbeddedEngine::open(folder, options())
-}
-
 /// Opens and reads everything: 0 if it refused to open, 1 if it refused to read, 2 if all is right.
 async fn outcome(folder: &Path, expected: &Rows, told: &str) -> usize {
-    let engine = match open_unlocked(folder) {
+    let engine = match reopen(folder, options()) {
         Ok(engine) => engine,
         Err(error @ (OpenError::Foreign { .. } | OpenError::Locked { .. })) => {
             panic!("{error}: {told}");
