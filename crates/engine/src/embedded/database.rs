@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use fjall::config::{BlockSizePolicy, RestartIntervalPolicy};
+use fjall::config::{BlockSizePolicy, PartitioningPolicy, PinningPolicy, RestartIntervalPolicy};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions};
 
 use super::merging;
@@ -19,6 +19,11 @@ const KEYSPACE: &str = "rows";
 /// keeps what a store was made with, so that older folders stay as they are.
 const RESTART_INTERVAL: u8 = 4;
 
+/// From which level on the index of a table is in parts, which are cached like blocks. Before, and what leads to the
+/// parts, it stays in memory: every read asks it. So do filters; fjall has them in parts from the fourth level on. The
+/// levels before are small and not compressed, so that even with the longest keys their indexes take no more than they.
+const INDEX_IN_PARTS: [bool; 3] = [false, false, true];
+
 /// fjall's smallest. With one keyspace a journal goes as soon as its memtable is flushed.
 const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -30,6 +35,9 @@ fn keyspace_options(options: &EmbeddedOptions) -> KeyspaceCreateOptions {
         .max_memtable_size(options.memtable_bytes)
         .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
         .data_block_restart_interval_policy(RestartIntervalPolicy::all(RESTART_INTERVAL))
+        .index_block_partitioning_policy(PartitioningPolicy::new(INDEX_IN_PARTS))
+        .index_block_pinning_policy(PinningPolicy::all(true))
+        .filter_block_pinning_policy(PinningPolicy::all(true))
         .compaction_strategy(merging::never_merging())
         .with_kv_separation(Some(
             KvSeparationOptions::default()
