@@ -71,7 +71,7 @@ impl Results {
         if let Some(record) = &self.growth {
             let connections = record.result.connections;
             let text = format!(
-                "With {connections} connections, and with one where it says alone.\n\n{}",
+                "A server for each size, in turn; with {connections} connections, and with one where it says alone.\n\n{}",
                 record.result.table()
             );
             out += &section("As the table grows", record, &text);

@@ -1,18 +1,23 @@
-//! `growth`: whether inserts and reads stay as quick as the table grows.
+//! `growth`: whether inserts and reads are as quick in a large table as in a small one.
+//!
+//! Each size has a server of its own, and they are measured in turn: on a machine that is fast in one minute and slow in
+//! the next, sizes that were reached one after the other could not be compared.
 
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::ensure;
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Runtime;
 
-use super::{Setting, runtime, wait_until_settled};
+use super::{Setting, Stage, runtime, wait_until_settled};
 use crate::entity::Keys;
 use crate::load::load;
-use crate::measure::{Contender, Tally};
+use crate::measure::{Contender, Row, Tally};
 use crate::process;
+use crate::servers::{self, Server};
 use crate::table::{Table, megabytes, micros, number};
 use crate::workload::{Work, Workload};
 
@@ -25,9 +30,11 @@ pub struct GrowthOptions {
     /// Entities to measure at, from few to many
     #[arg(long, value_delimiter = ',', default_values_t = [10_000, 100_000, 1_000_000, 5_000_000])]
     sizes: Vec<u64>,
-    /// Seconds of each measurement
-    #[arg(long, default_value_t = 10.0)]
+    /// Seconds of each measurement in each round
+    #[arg(long, default_value_t = 5.0)]
     seconds: f64,
+    #[arg(long, default_value_t = 3)]
+    rounds: u64,
     #[arg(long, default_value_t = 64)]
     connections: usize,
 }
@@ -51,66 +58,108 @@ pub struct Step {
     pub disk_bytes: u64,
 }
 
+/// A server with a table of one size, and what was measured of it.
+struct Grown {
+    server: Server,
+    data: PathBuf,
+    contender: Contender,
+    reading: Arc<Work>,
+    inserting: Arc<Work>,
+    lone_gets: Vec<Tally>,
+    gets: Vec<Tally>,
+    inserts: Vec<Tally>,
+}
+
 pub fn growth(options: &GrowthOptions) -> anyhow::Result<()> {
-    ensure!(options.sizes.is_sorted(), "a table only grows: give the sizes from few to many");
+    let GrowthOptions { sizes, seconds, rounds, connections, .. } = options;
+    ensure!(sizes.is_sorted(), "give the sizes from few to many");
     let stage = options.setting.stage()?;
-    let server = stage.start()?;
     let runtime = runtime()?;
-    let mut contender = Contender::new(server.target("tavola"), Some(server.pid()), 0);
-    // Keys of their own, so that what is inserted while measuring is in nobody's way.
-    let inserting = Arc::new(Work {
-        keys: Keys { prefix: 'n', ..Keys::default() },
-        ..Work::new(Workload::Insert, TABLE, 0)
-    });
-    let duration = Duration::from_secs_f64(options.seconds);
-    let mut result = GrowthResult { connections: options.connections, steps: Vec::new() };
-    for size in &options.sizes {
-        let loaded = runtime.block_on(load(&contender.target, TABLE, contender.entities, *size))?;
-        println!(
-            "grown to {} entities in {:.1} s",
-            number(*size as f64),
-            loaded.took.as_secs_f64()
-        );
-        contender.entities = *size;
-        wait_until_settled(&stage.data(), server.pid());
-        let reading = Arc::new(Work::new(Workload::Get, TABLE, *size));
-        let measure = |work: &Arc<Work>, connections| {
-            runtime.block_on(contender.measure(work, connections, duration / 5, size ^ 1));
-            let tally = runtime.block_on(contender.measure(work, connections, duration, *size));
-            ensure!(tally.failures.is_empty(), "operations failed: {:?}", tally.failures);
-            Ok(tally)
-        };
-        let lone = measure(&reading, 1)?;
-        let reads = measure(&reading, options.connections)?;
-        let inserts = measure(&inserting, options.connections)?;
-        result.steps.push(Step {
-            entities: *size,
-            inserts_per_second: inserts.operations_per_second(),
-            insert_cpu_micros: cpu_micros(&inserts),
-            get_p50_micros: reads.latency.micros(0.5),
-            get_cpu_micros: cpu_micros(&reads),
-            lone_get_p50_micros: lone.latency.micros(0.5),
-            resident_bytes: process::resident_bytes(server.pid()).unwrap_or_default(),
-            disk_bytes: process::folder_bytes(&stage.data()),
-        });
+    let mut all = Vec::with_capacity(sizes.len());
+    for size in sizes {
+        all.push(Grown::load(&stage, &runtime, *size)?);
     }
-    println!(
-        "{}(besides, {} inserted while measuring)",
-        result.table(),
-        inserting.next.load(Ordering::Relaxed)
-    );
-    let sizes: Vec<_> = options.sizes.iter().map(u64::to_string).collect();
+    let duration = Duration::from_secs_f64(*seconds);
+    for round in 0..*rounds {
+        for grown in &mut all {
+            let work = &grown.reading;
+            grown.lone_gets.push(grown.measure(&runtime, work, 1, duration, round)?);
+            grown.gets.push(grown.measure(&runtime, work, *connections, duration, round)?);
+        }
+    }
+    // After all reads, because they let the tables grow, and the smallest by much.
+    for round in 0..*rounds {
+        for grown in &mut all {
+            let work = &grown.inserting;
+            grown.inserts.push(grown.measure(&runtime, work, *connections, duration, round)?);
+        }
+    }
+    let steps = all.iter().map(|grown| grown.step(*connections)).collect();
+    let result = GrowthResult { connections: *connections, steps };
+    println!("{}", result.table());
+    let sizes: Vec<_> = sizes.iter().map(u64::to_string).collect();
+    let sizes = sizes.join(",");
     let arguments = format!(
-        "growth --sizes {} --seconds {} --connections {}",
-        sizes.join(","),
-        options.seconds,
-        options.connections
+        "growth --sizes {sizes} --seconds {seconds} --rounds {rounds} --connections {connections}"
     );
     stage.keep("growth", &arguments, result)
 }
 
-fn cpu_micros(tally: &Tally) -> Option<f64> {
-    Some(tally.server_cpu? * 1e6 / tally.latency.count().max(1) as f64)
+impl Grown {
+    fn load(stage: &Stage, runtime: &Runtime, size: u64) -> anyhow::Result<Self> {
+        let data = stage.folder.path().join(format!("tavola-{size}"));
+        let server = servers::tavola(&stage.binary, &data)?;
+        let contender = Contender::new(server.target("tavola"), Some(server.pid()), size);
+        let loaded = runtime.block_on(load(&contender.target, TABLE, 0, size))?;
+        let took = loaded.took.as_secs_f64();
+        println!("loaded {} entities in {took:.1} s", number(size as f64));
+        wait_until_settled(&data, server.pid());
+        // Keys of their own, so that what is inserted while measuring is in nobody's way.
+        let keys = Keys { prefix: 'n', ..Keys::default() };
+        Ok(Self {
+            server,
+            data,
+            contender,
+            reading: Arc::new(Work::new(Workload::Get, TABLE, size)),
+            inserting: Arc::new(Work { keys, ..Work::new(Workload::Insert, TABLE, 0) }),
+            lone_gets: Vec::new(),
+            gets: Vec::new(),
+            inserts: Vec::new(),
+        })
+    }
+
+    fn measure(
+        &self,
+        runtime: &Runtime,
+        work: &Arc<Work>,
+        connections: usize,
+        duration: Duration,
+        round: u64,
+    ) -> anyhow::Result<Tally> {
+        let measure = |duration, seed| {
+            runtime.block_on(self.contender.measure(work, connections, duration, seed))
+        };
+        measure(duration / 5, !round);
+        let tally = measure(duration, round);
+        ensure!(tally.failures.is_empty(), "operations failed: {:?}", tally.failures);
+        Ok(tally)
+    }
+
+    fn step(&self, connections: usize) -> Step {
+        let row = |tallies: &[Tally]| Row::new(&self.contender, "", connections, tallies);
+        let (lone_gets, gets, inserts) =
+            (row(&self.lone_gets), row(&self.gets), row(&self.inserts));
+        Step {
+            entities: self.contender.entities,
+            inserts_per_second: inserts.operations_per_second,
+            insert_cpu_micros: inserts.server_cpu_micros_per_operation,
+            get_p50_micros: gets.p50_micros,
+            get_cpu_micros: gets.server_cpu_micros_per_operation,
+            lone_get_p50_micros: lone_gets.p50_micros,
+            resident_bytes: process::resident_bytes(self.server.pid()).unwrap_or_default(),
+            disk_bytes: process::folder_bytes(&self.data),
+        }
+    }
 }
 
 impl GrowthResult {
