@@ -38,6 +38,9 @@ enum Sense {
 
 use Sense::{AtLeast, AtMost};
 
+/// The sizes up to which a table may grow.
+const GROWN_TO: [u64; 2] = [1_000_000, 5_000_000];
+
 /// Everything that is asked, in the order it is asked; what was not measured is there without a figure.
 pub fn goals(
     compare: Option<&CompareResult>,
@@ -47,38 +50,15 @@ pub fn goals(
     mixed: Option<&MixedResult>,
 ) -> Vec<Goal> {
     let mut goals = rates(compare);
-    let factors = growth.and_then(GrowthResult::worst_factors);
-    let grown = growth
-        .and_then(|growth| Some(growth.steps.first()?.entities..=growth.steps.last()?.entities));
-    let range = grown.map_or_else(String::new, |grown| {
-        format!(", {} to {} entities", number(*grown.start() as f64), number(*grown.end() as f64))
-    });
-    goals.extend([
-        goal(
-            format!("growth{range}: inserts slower by"),
-            1.5,
-            Some(1.2),
-            factors.map(|both| both.0),
-            Unit::Factor,
-            AtMost,
-        ),
-        goal(
-            format!("growth{range}: get p50 longer by"),
-            1.5,
-            Some(1.2),
-            factors.map(|both| both.1),
-            Unit::Factor,
-            AtMost,
-        ),
-        goal(
-            "durable insert at 1 connection, beyond one fdatasync",
-            60.0,
-            Some(30.0),
-            latency.map(LatencyResult::beyond_fdatasync_micros),
-            Unit::Micros,
-            AtMost,
-        ),
-    ]);
+    goals.extend(GROWN_TO.into_iter().flat_map(|size| growing(growth, size)));
+    goals.extend([goal(
+        "durable insert at 1 connection, beyond one fdatasync",
+        60.0,
+        Some(30.0),
+        latency.map(LatencyResult::beyond_fdatasync_micros),
+        Unit::Micros,
+        AtMost,
+    )]);
     let entities = footprint.map_or(1e6, |footprint| footprint.entities as f64);
     let with = |what: &str| format!("{what} {} entities", number(entities));
     let memory = footprint
@@ -118,6 +98,25 @@ pub fn goals(
         ),
     ]);
     goals
+}
+
+fn growing(growth: Option<&GrowthResult>, size: u64) -> [Goal; 2] {
+    let factors = growth.and_then(|growth| growth.worst_factors_up_to(size));
+    let to = number(size as f64);
+    let slower = |what, reached| {
+        goal(
+            format!("growth to {to} entities: {what}"),
+            1.5,
+            Some(1.2),
+            reached,
+            Unit::Factor,
+            AtMost,
+        )
+    };
+    [
+        slower("inserts slower by", factors.map(|both| both.0)),
+        slower("get p50 longer by", factors.map(|both| both.1)),
+    ]
 }
 
 fn rates(compare: Option<&CompareResult>) -> Vec<Goal> {

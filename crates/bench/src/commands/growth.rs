@@ -163,15 +163,15 @@ impl Grown {
 }
 
 impl GrowthResult {
-    /// By how much the first size is better than the worst later one: in inserts per second, and in the time of a get.
-    pub fn worst_factors(&self) -> Option<(f64, f64)> {
+    /// By how much the first size is better than the worst later one up to `size`: in inserts per second, and in the
+    /// time of a get.
+    pub fn worst_factors_up_to(&self, size: u64) -> Option<(f64, f64)> {
         let (first, later) = self.steps.split_first()?;
+        let later: Vec<_> = later.iter().filter(|step| step.entities <= size).collect();
         let worst =
-            |factor: &dyn Fn(&Step) -> f64| later.iter().map(factor).fold(f64::NAN, f64::max);
-        (!later.is_empty()).then(|| {
-            let inserts = worst(&|step| first.inserts_per_second / step.inserts_per_second);
-            (inserts, worst(&|step| step.get_p50_micros / first.get_p50_micros))
-        })
+            |factor: &dyn Fn(&Step) -> f64| later.iter().map(|step| factor(step)).reduce(f64::max);
+        let inserts = worst(&|step| first.inserts_per_second / step.inserts_per_second)?;
+        Some((inserts, worst(&|step| step.get_p50_micros / first.get_p50_micros)?))
     }
 
     pub fn table(&self) -> String {
@@ -208,16 +208,17 @@ mod tests {
 
     #[test]
     fn the_worst_later_size_counts() {
-        let step = |inserts_per_second, get_p50_micros| Step {
+        let step = |entities, inserts_per_second, get_p50_micros| Step {
+            entities,
             inserts_per_second,
             get_p50_micros,
             ..Step::default()
         };
-        let of = |steps: Vec<Step>| GrowthResult { connections: 1, steps }.worst_factors();
-        assert_eq!(
-            of(vec![step(100.0, 10.0), step(50.0, 10.0), step(80.0, 40.0)]),
-            Some((2.0, 4.0))
-        );
-        assert_eq!(of(vec![step(100.0, 10.0)]), None);
+        let steps = vec![step(1, 100.0, 10.0), step(10, 50.0, 10.0), step(100, 80.0, 40.0)];
+        let grown = GrowthResult { connections: 1, steps };
+        assert_eq!(grown.worst_factors_up_to(100), Some((2.0, 4.0)));
+        assert_eq!(grown.worst_factors_up_to(99), Some((2.0, 1.0)));
+        assert_eq!(grown.worst_factors_up_to(9), None);
+        assert_eq!(GrowthResult::default().worst_factors_up_to(100), None);
     }
 }
