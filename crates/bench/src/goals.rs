@@ -51,14 +51,14 @@ pub fn goals(
 ) -> Vec<Goal> {
     let mut goals = rates(compare);
     goals.extend(GROWN_TO.into_iter().flat_map(|size| growing(growth, size)));
-    goals.extend([goal(
+    goals.push(goal(
         "durable insert at 1 connection, beyond one fdatasync",
         60.0,
         Some(30.0),
         latency.map(LatencyResult::beyond_fdatasync_micros),
         Unit::Micros,
         AtMost,
-    )]);
+    ));
     let entities = footprint.map_or(1e6, |footprint| footprint.entities as f64);
     let with = |what: &str| format!("{what} {} entities", number(entities));
     let memory = footprint

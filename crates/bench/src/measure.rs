@@ -16,6 +16,9 @@ use crate::workload::Work;
 /// A connection that fails so often in a row has nothing more to tell.
 const FAILURES_IN_A_ROW_MAX: u32 = 50;
 
+/// A fifth of the time that is measured comes before it and does not count, but no more than this.
+const WARM_UP_MAX: Duration = Duration::from_secs(1);
+
 /// A server that takes part in a run.
 #[derive(Clone, Debug)]
 pub struct Contender {
@@ -100,6 +103,18 @@ impl Contender {
         tally.server_cpu = difference(self.cpu(), cpu_before.0);
         tally.driver_cpu = difference(process::cpu_seconds(std::process::id()), cpu_before.1);
         tally
+    }
+
+    /// Measures after a warm-up, so that connections are made and caches filled.
+    pub async fn measure_warm(
+        &self,
+        work: &Arc<Work>,
+        connections: usize,
+        duration: Duration,
+        seed: u64,
+    ) -> Tally {
+        self.measure(work, connections, WARM_UP_MAX.min(duration / 5), !seed).await;
+        self.measure(work, connections, duration, seed).await
     }
 
     fn cpu(&self) -> Option<f64> {

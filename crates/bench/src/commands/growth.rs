@@ -136,11 +136,8 @@ impl Grown {
         duration: Duration,
         round: u64,
     ) -> anyhow::Result<Tally> {
-        let measure = |duration, seed| {
-            runtime.block_on(self.contender.measure(work, connections, duration, seed))
-        };
-        measure(duration / 5, !round);
-        let tally = measure(duration, round);
+        let measuring = self.contender.measure_warm(work, connections, duration, round);
+        let tally = runtime.block_on(measuring);
         ensure!(tally.failures.is_empty(), "operations failed: {:?}", tally.failures);
         Ok(tally)
     }

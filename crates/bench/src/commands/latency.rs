@@ -54,8 +54,7 @@ pub fn latency(options: &LatencyOptions) -> anyhow::Result<()> {
     let (mut inserts, mut syncs) = (Histogram::new(), Histogram::new());
     for number in 0..options.rounds {
         syncs.add(&fdatasync_for(stage.folder.path(), round)?);
-        runtime.block_on(contender.measure(&work, 1, round / 5, number));
-        let tally = runtime.block_on(contender.measure(&work, 1, round, number));
+        let tally = runtime.block_on(contender.measure_warm(&work, 1, round, number));
         anyhow::ensure!(tally.failures.is_empty(), "inserts failed: {:?}", tally.failures);
         inserts.add(&tally.latency);
         let_rest(&[server.pid()]);

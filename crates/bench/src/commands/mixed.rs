@@ -58,8 +58,7 @@ pub fn mixed(options: &MixedOptions) -> anyhow::Result<()> {
     let round = Duration::from_secs_f64(options.seconds);
     let (mut alone, mut beside, mut scans) = (Vec::new(), Vec::new(), Vec::<Tally>::new());
     for number in 0..options.rounds {
-        runtime.block_on(contender.measure(&reading, options.connections, round / 5, !number));
-        alone.push(runtime.block_on(contender.measure(
+        alone.push(runtime.block_on(contender.measure_warm(
             &reading,
             options.connections,
             round,

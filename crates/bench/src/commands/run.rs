@@ -19,7 +19,6 @@ use crate::table::{Table, micros, number};
 use crate::target::{DEVELOPMENT_KEY, Target};
 use crate::workload::{Work, Workload};
 
-const WARM_UP_MAX: Duration = Duration::from_secs(1);
 const RESTING_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Args, Clone, Debug)]
@@ -194,8 +193,9 @@ impl Plan {
                 };
                 settle(pause, &contenders);
                 let seed = (round * contenders.len() + turn) as u64;
-                let tally =
-                    runtime.block_on(self.round(contenders[at], &works[at], connections, seed));
+                let (contender, work) = (contenders[at], &works[at]);
+                let measuring = contender.measure_warm(work, connections, self.round, seed);
+                let tally = runtime.block_on(measuring);
                 println!("{}", progress(contenders[at], workload, &tally));
                 tallies[at].push(tally);
             }
@@ -211,18 +211,6 @@ impl Plan {
         Ok(summed
             .map(|(contender, rounds)| Row::new(contender, &workload.name(), connections, rounds))
             .collect())
-    }
-
-    async fn round(
-        &self,
-        contender: &Contender,
-        work: &Arc<Work>,
-        connections: usize,
-        seed: u64,
-    ) -> Tally {
-        let warm_up = WARM_UP_MAX.min(self.round / 5);
-        contender.measure(work, connections, warm_up, !seed).await;
-        contender.measure(work, connections, self.round, seed).await
     }
 
     /// Scans are measured with as many connections as there are cores: more would only wait for each other.
