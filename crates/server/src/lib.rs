@@ -34,6 +34,7 @@ mod respond;
 mod route;
 mod run;
 mod server;
+mod self_wake;
 mod services;
 mod signed_query;
 mod sniff;

@@ -28,6 +28,7 @@ use crate::head_timer::HeadTimer;
 use crate::http2::{Exchanges, Judgement};
 use crate::refuse::{self, Refusals};
 use crate::respond::Reply;
+use crate::self_wake::go_on_at_once;
 use crate::services::Services;
 use crate::sniff::{Protocol, Sniffed, sniff};
 use crate::transport::Transport;
@@ -247,7 +248,7 @@ impl Acceptor {
             .header_read_timeout(self.limits.head_timeout)
             .max_buf_size(self.limits.head_bytes_max)
             .serve_connection(TokioIo::new(stream), service);
-        watcher.watch(connection).await
+        go_on_at_once(watcher.watch(connection)).await
     }
 
     async fn serve_http2<S>(
