@@ -68,6 +68,11 @@ pub trait Transition: Send + 'static {
     /// Everything it reads or writes, declared beforehand.
     fn keys(&self) -> &[Bytes];
 
+    /// Whether the thread that brings it has nobody else to serve, so that it may wait for the disk by itself.
+    fn is_alone(&self) -> bool {
+        false
+    }
+
     /// Decides on the values under [`Transition::keys`], in the same order.
     fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet)
     -> Decision<Self::Verdict>;

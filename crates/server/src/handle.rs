@@ -121,7 +121,9 @@ impl Arrival<'_> {
             body::read(body, &services.settings.limits, memory).await?;
         services.metrics.request_bytes.inc_by(bytes.len() as u64);
         let (id, started, held) = (self.id, self.started, held.map(Arc::new));
-        let context = RequestContext { id, services, head, account, identity, started, held };
+        let alone = self.connection.is_alone();
+        let context =
+            RequestContext { id, services, head, account, identity, started, alone, held };
         let reads_only = operation.reads_only();
         let (parts, reply) = run(&context, operation, bytes).await?.into_parts();
         // What has been done has to be answered, or clients would do it again.

@@ -235,7 +235,8 @@ impl Acceptor {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (connection, site) = (Connection::new(self.services.clone(), peer), self.site);
+        let connection = Connection::new(self.services.clone(), peer, Protocol::Http1);
+        let site = self.site;
         let service = service_fn(move |request: Request<Incoming>| {
             let connection = connection.clone();
             async move {
@@ -261,7 +262,8 @@ impl Acceptor {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (shared, site) = (Connection::new(self.services.clone(), peer), self.site);
+        let shared = Connection::new(self.services.clone(), peer, Protocol::Http2);
+        let site = self.site;
         let exchanges = Arc::new(Exchanges::new(&self.limits, written, Instant::now()));
         let (opened, permits) = (exchanges.clone(), self.http2_permits.clone());
         let service = service_fn(move |request: Request<Incoming>| {

@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::ids::IdSource;
 use crate::message_memory::MessageMemory;
 use crate::metrics::Metrics;
+use crate::solitude::Solitude;
 
 #[derive(Debug)]
 pub struct Services {
@@ -27,6 +28,7 @@ pub struct Services {
     pub ids: IdSource,
     pub metrics: Metrics,
     pub message_memory: Arc<MessageMemory>,
+    pub solitude: Solitude,
     pub settings: Settings,
     stopping: AtomicBool,
 }
@@ -61,6 +63,7 @@ impl Services {
             ids: IdSource::new(),
             metrics,
             message_memory,
+            solitude: Solitude::default(),
             settings,
             stopping: AtomicBool::new(false),
         }))

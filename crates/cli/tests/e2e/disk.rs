@@ -19,6 +19,12 @@ use crate::support::{Client, Launch, Response, Server};
 const LOOKS: usize = 600;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
+/// Rows from one client, after which it is taken to be alone with the server.
+const LONE_ROWS: usize = 400;
+
+/// The name of the threads that serve connections.
+const SERVING_THREAD: &str = "tokio-rt-worker";
+
 /// Waits for what must come, and shows the log if it does not.
 #[track_caller]
 fn wait_until(server: &Server, is_so: impl Fn() -> bool) {
@@ -100,17 +106,23 @@ fn assert_rows(client: &Client, table: &str, rows: usize) {
     }
 }
 
-/// A fault that hits commits: the client is told, the process stops and says why, and the next one has everything.
+/// A fault that hits commits, whoever makes them: the client is told, the process stops and says why, and the next one has
+/// everything.
 fn assert_stops_and_recovers(fault: &str, reason: &str) {
+    assert_stops_and_recovers_after(20, fault, reason);
+    assert_stops_and_recovers_after(LONE_ROWS, fault, reason);
+}
+
+fn assert_stops_and_recovers_after(rows: usize, fault: &str, reason: &str) {
     let faults = Faults::new();
     let server = Arc::new(faults.launch().start());
     let client = Client::new(&server);
     let table = client.new_table();
-    for number in 0..20 {
+    for number in 0..rows {
         client.insert(&table, &row(number)).expect(204);
     }
     faults.switch_on(fault);
-    let refused = client.insert(&table, &row(20));
+    let refused = client.insert(&table, &row(rows));
     // Whether it is on the disk nobody can say, and the client must not be told otherwise.
     refused.expect_error(500, "InternalError");
     // Reads go on until the process ends, a moment later.
@@ -125,8 +137,8 @@ fn assert_stops_and_recovers(fault: &str, reason: &str) {
     faults.switch_off(fault);
     server.start_again();
     let client = Client::new(&server);
-    assert_rows(&client, &table, 20);
-    client.insert(&table, &row(21)).expect(204);
+    assert_rows(&client, &table, rows);
+    client.insert(&table, &row(rows + 1)).expect(204);
 }
 
 #[test]
@@ -142,6 +154,47 @@ fn a_commit_without_room_stops_the_service_and_loses_nothing() {
 #[test]
 fn a_disk_that_turns_read_only_stops_the_service_and_loses_nothing() {
     assert_stops_and_recovers("readonly", "Read-only file system");
+}
+
+/// While a sync takes its time, whoever reads is served, also when it is one of the server's own threads that waits.
+#[test]
+fn a_disk_that_stalls_does_not_keep_readers_waiting() {
+    let faults = Faults::new();
+    let server = Arc::new(faults.launch().start());
+    faults.switch_on("quick");
+    let threads: Vec<_> = (0..10).map(|_| assert_reads_while_stalled(&faults, &server)).collect();
+    let is_possible = std::thread::available_parallelism().unwrap().get() > 1;
+    assert!(!is_possible || threads.contains(&SERVING_THREAD), "{threads:?}");
+}
+
+/// Reads while a commit of a client that was alone waits, and answers which thread it was that waited.
+fn assert_reads_while_stalled(faults: &Faults, server: &Arc<Server>) -> &'static str {
+    let client = Client::new(server);
+    let table = client.new_table();
+    for number in 0..LONE_ROWS {
+        client.insert(&table, &row(number)).expect(204);
+    }
+    faults.switch_on("stall");
+    let (writers_table, last) = (table.clone(), row(LONE_ROWS));
+    let writer = std::thread::spawn(move || client.insert(&writers_table, &last));
+    let mark = |thread: &str| faults.folder.path().join(format!("stalled-{thread}"));
+    let waiting = || [SERVING_THREAD, "tavola-commit"].into_iter().find(|name| mark(name).exists());
+    wait_until(server, || waiting().is_some());
+    let (reader, readers_table) = (Client::new(server), table.clone());
+    let reader = std::thread::spawn(move || {
+        reader.entity(&readers_table, ("p", "000007")).expect(200);
+        let unsynced = format!("{LONE_ROWS:06}");
+        assert_eq!(reader.entity(&readers_table, ("p", &unsynced)).status, 404);
+    });
+    wait_until(server, || reader.is_finished());
+    reader.join().unwrap();
+    assert!(!writer.is_finished());
+    let thread = waiting().unwrap();
+    faults.switch_off("stall");
+    writer.join().unwrap().expect(204);
+    std::fs::remove_dir(mark(thread)).unwrap();
+    assert_rows(&Client::new(server), &table, LONE_ROWS + 1);
+    thread
 }
 
 /// Merging tables is nobody's request: without room for it the service goes on, and merges when there is.

@@ -1,8 +1,9 @@
 /* Faults of a disk on demand, laid over the C library with LD_PRELOAD.
  *
- * A fault is on while a file of its name is in the folder FAULTS: "sync" fails every sync, "full" every write to a
- * file, "unmergeable" those of the thread that merges tables, "readonly" every write and every file that would be opened
- * for writing. Sockets and standard output and error are left alone.
+ * A fault is on while a file of its name is in the folder FAULTS: "sync" fails every sync, "quick" leaves it out,
+ * "stall" keeps it waiting and makes a folder "stalled-" with the name of the thread that waits, "full" fails every write
+ * to a file, "unmergeable" those of the thread that merges tables, "readonly" every write and every file that would be
+ * opened for writing. Sockets and standard output and error are left alone.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,14 +18,29 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int is_on(const char *fault) {
+static int path_of(const char *fault, char *path, size_t size) {
     const char *folder = getenv("FAULTS");
+    return folder != NULL && snprintf(path, size, "%s/%s", folder, fault) > 0;
+}
+
+static int is_on(const char *fault) {
     char path[4096];
-    if (folder == NULL) {
-        return 0;
+    return path_of(fault, path, sizeof path) && access(path, F_OK) == 0;
+}
+
+static void thread_name(char *name) {
+    if (prctl(PR_GET_NAME, name) != 0) {
+        name[0] = '\0';
     }
-    snprintf(path, sizeof path, "%s/%s", folder, fault);
-    return access(path, F_OK) == 0;
+}
+
+static void stall(void) {
+    char name[32] = "stalled-", path[4096];
+    thread_name(name + strlen(name));
+    while (is_on("stall") && path_of(name, path, sizeof path)) {
+        mkdir(path, 0700);
+        usleep(1000);
+    }
 }
 
 static int is_file(int fd) {
@@ -39,17 +55,26 @@ static int fails(int code) {
 
 #define REAL(name, type) ((type)dlsym(RTLD_NEXT, name))
 
+static int sync_with(const char *name, int fd) {
+    stall();
+    if (is_on("sync")) {
+        return fails(EIO);
+    }
+    return is_on("quick") ? 0 : REAL(name, int (*)(int))(fd);
+}
+
 int fsync(int fd) {
-    return is_on("sync") ? fails(EIO) : REAL("fsync", int (*)(int))(fd);
+    return sync_with("fsync", fd);
 }
 
 int fdatasync(int fd) {
-    return is_on("sync") ? fails(EIO) : REAL("fdatasync", int (*)(int))(fd);
+    return sync_with("fdatasync", fd);
 }
 
 static int merges(void) {
     char thread[16];
-    return prctl(PR_GET_NAME, thread) == 0 && strcmp(thread, "tavola-upkeep") == 0;
+    thread_name(thread);
+    return strcmp(thread, "tavola-upkeep") == 0;
 }
 
 static int write_fault(int fd) {

@@ -3,14 +3,21 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
+use bytes::Bytes;
 use tokio::sync::oneshot::error::TryRecvError;
+use tokio::sync::watch;
 
 use super::*;
 use crate::conformance::Apply;
+use crate::embedded::group::{
+    CommitError, Failure, GROUP_BYTES_MAX, GROUP_TRANSITIONS_MAX, Overlay,
+};
 use crate::embedded::job::Pending;
-use crate::{Decision, Transition};
+use crate::embedded::space::Taking;
+use crate::{Decision, Error, Result, Transition};
 
 #[test]
 fn what_gathered_is_committed_as_one_group() {
@@ -175,6 +182,103 @@ fn closing_finishes_the_queue() {
     assert_eq!(answered(after).unwrap(), 2);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lone_request_is_committed_where_it_is_brought() {
+    let mut bench = Bench::new();
+    let lone = bench.lone();
+    assert!(!bring(&lone, increment()).1, "nobody looks after it");
+    assert!(bench.looks());
+    assert!(!bring(&lone, increment()).1, "nobody knows how long a commit takes");
+    assert_eq!(bench.commit_one(increment()), 1);
+    for expected in 2..10 {
+        let (answer, taken) = bring(&lone, increment());
+        assert!(taken);
+        assert_eq!(answered(answer).unwrap(), expected);
+        assert_eq!(bench.stats.group_size.count(), expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_committer_looks_after_lone_commits_while_there_are_any() {
+    let mut bench = Bench::new();
+    let lone = bench.lone();
+    bench.commit_one(increment());
+    assert!(!bench.looks());
+    assert!(!bring(&lone, increment()).1);
+    for _ in 0..3 {
+        assert!(bench.looks());
+        assert!(bring(&lone, increment()).1);
+    }
+    assert!(bench.looks());
+    // None came since the last look.
+    assert!(!bench.looks());
+    assert!(!bring(&lone, increment()).1);
+    // When all is tidy it sleeps, but not before the next is committed and tidied up.
+    bench.tidy();
+    assert!(bring(&lone, increment()).1);
+    assert!(bench.looks());
+    assert!(!bench.looks());
+    bench.tidy();
+    assert_eq!(bench.committer.rest(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_for_a_lone_commit_is_given_back() {
+    let mut bench = Bench::new();
+    let lone = bench.lone();
+    let mut lone_on_a_slow_disk = bench.lone();
+    lone_on_a_slow_disk.quick = Duration::ZERO;
+    bench.commit_one(increment());
+    assert!(!bring(&lone, increment()).1);
+    assert!(bench.looks());
+
+    let several = Apply::new(["a", "b"], |_, _| Decision::Commit(()));
+    assert!(!bring(&lone, several).1);
+    {
+        let _others = bench.committer.group.lock().unwrap();
+        assert!(!bring(&lone, increment()).1);
+    }
+    assert!(!bring(&lone_on_a_slow_disk, increment()).1);
+    assert!(bring(&lone, increment()).1);
+
+    bench.queue.try_send(Message::Close).expect("room in the queue");
+    bench.committer.run();
+    assert!(!bring(&lone, increment()).1);
+}
+
+#[test]
+fn where_no_other_thread_could_take_over_there_are_no_lone_commits() {
+    let one_thread = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let current_thread = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for runtime in [Some(one_thread), Some(current_thread), None] {
+        let _entered = runtime.as_ref().map(tokio::runtime::Runtime::enter);
+        let mut bench = Bench::new();
+        let lone = bench.lone();
+        bench.commit_one(increment());
+        assert!(!bring(&lone, increment()).1);
+        assert!(!bench.looks());
+        assert!(!bring(&lone, increment()).1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_panic_in_a_lone_commit_is_a_failure_with_its_reason() {
+    let mut bench = Bench::new();
+    let lone = bench.lone();
+    bench.commit_one(increment());
+    assert!(!bring(&lone, increment()).1);
+    assert!(bench.looks());
+    bench.sink.state.borrow_mut().on_commit = Some(Box::new(|| panic!("a broken commit")));
+    let (mut unanswered, taken) = bring(&lone, increment());
+    assert!(taken && unanswered.try_recv().is_err());
+    let failure = bench.failure.borrow().clone().expect("a failure");
+    assert_eq!(&*failure, "a commit panicked: a broken commit");
+    // Nobody writes any more.
+    assert!(!bring(&lone, increment()).1);
+    bench.send(increment());
+    assert!(bench.committer.run_once().is_break());
+}
+
 struct Bench {
     queue: SyncSender<Message>,
     committer: Committer<Recorder>,
@@ -203,9 +307,38 @@ impl Bench {
         let (queue, requests) = sync_channel(2 * GROUP_TRANSITIONS_MAX);
         let (failure_sender, failure) = watch::channel(None);
         let (sink, stats) = (Recorder::default(), Arc::new(Stats::default()));
+        let (failures, relief) = (Arc::new(failure_sender), Relief::new());
         let committer =
-            Committer::new(requests, sink.clone(), Arc::clone(&stats), Arc::new(failure_sender));
+            Committer::new(requests, sink.clone(), Arc::clone(&stats), failures, relief);
         Self { queue, committer, sink, stats, failure }
+    }
+
+    fn lone(&self) -> LoneCommits<Recorder> {
+        let mut lone = self.committer.lone_commits();
+        // Whatever else this machine does.
+        lone.quick = Duration::from_secs(3600);
+        lone
+    }
+
+    /// Whether the committer, on going to rest, looks after lone commits.
+    fn looks(&self) -> bool {
+        let rest = self.committer.rest();
+        let group = self.committer.group.lock().unwrap();
+        let is_kept = group.as_ref().is_some_and(|group| group.watch.is_kept);
+        assert!(!is_kept || rest.is_some_and(|rest| rest <= LOOK_EVERY));
+        is_kept
+    }
+
+    fn tidy(&mut self) {
+        let (done, _) = oneshot::channel();
+        self.queue.try_send(Message::Tidy(done)).expect("room in the queue");
+        assert!(self.committer.run_once().is_continue());
+    }
+
+    fn commit_one<T: Transition>(&mut self, transition: T) -> T::Verdict {
+        let answer = self.send(transition);
+        assert!(self.committer.run_once().is_continue());
+        answered(answer).unwrap()
     }
 
     fn send<T: Transition>(&self, transition: T) -> oneshot::Receiver<Result<T::Verdict>> {
@@ -215,6 +348,16 @@ impl Bench {
         self.queue.try_send(Message::Job(job)).expect("room in the queue");
         answer
     }
+}
+
+/// Brings a request to be committed alone; false if it was given back.
+fn bring<T: Transition>(
+    lone: &LoneCommits<Recorder>,
+    transition: T,
+) -> (oneshot::Receiver<Result<T::Verdict>>, bool) {
+    let (reply, answer) = oneshot::channel();
+    let taken = lone.commit(Box::new(Pending::new(transition, reply))).is_ok();
+    (answer, taken)
 }
 
 impl Recorder {

@@ -1,14 +1,17 @@
-//! A transition on its way through the committer, with its type erased.
+//! A transition on its way through a group, with its type erased.
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use crate::{Decision, Result, Transition, WriteSet};
 
-/// What the committer knows of a request.
+/// What a group knows of a request.
 pub(super) trait Job: Send {
     /// See [`Transition::keys`].
     fn keys(&self) -> &[Bytes];
+
+    /// See [`Transition::is_alone`].
+    fn is_alone(&self) -> bool;
 
     /// Runs the transition and keeps its verdict; true if `writes` shall be committed.
     fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> bool;
@@ -33,6 +36,10 @@ impl<T: Transition> Pending<T> {
 impl<T: Transition> Job for Pending<T> {
     fn keys(&self) -> &[Bytes] {
         self.transition.keys()
+    }
+
+    fn is_alone(&self) -> bool {
+        self.transition.is_alone()
     }
 
     fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> bool {

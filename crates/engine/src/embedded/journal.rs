@@ -8,7 +8,7 @@
 //! - damage in the newest journal with no whole batch after it is a torn tail: cut it off and warn;
 //! - any other damage has hit acknowledged rows: report it and do not start.
 //!
-//! The two are told apart by the committer's promise to start a batch only when the one before it is synced.
+//! The two are told apart by the group's promise to start a batch only when the one before it is synced.
 //! A bit that rots in the very last batch looks like a torn tail; no journal can tell these apart. After an orderly
 //! stop there is no torn tail, and [`clean`](super::clean) can tell.
 //!

@@ -1,4 +1,4 @@
-//! The embedded engine: a folder on this machine, kept by fjall, written by one committer.
+//! The embedded engine: a folder on this machine, kept by fjall, written by one thread at a time.
 //!
 //! fjall gives the log-structured tree; what it does not give is here: group commit ([`committer`]), a folder that
 //! says what it is ([`folder`]), recovery from a torn journal tail ([`journal`]) and space that comes back when
@@ -7,8 +7,8 @@
 //! and [`walk`], which reads its rows.
 //!
 //! Reads by key run where they are called: they touch memory, or one block of one file. So do the first rows of a scan
-//! ([`first_rows`]); what is longer goes to a bounded pool. All writes go through one queue to one thread, so there are no
-//! latches and no write conflicts.
+//! ([`first_rows`]); what is longer goes to a bounded pool. Writes go through one queue to one thread, or past it where there
+//! is one client only ([`lone`]); whoever commits holds the [`group`], so there are no latches and no write conflicts.
 
 mod archive;
 mod blocks;
@@ -20,8 +20,10 @@ mod database;
 mod drops;
 mod first_rows;
 mod folder;
+mod group;
 mod job;
 mod journal;
+mod lone;
 mod manifest;
 mod merging;
 mod options;
@@ -45,9 +47,11 @@ use tokio::sync::{oneshot, watch};
 
 use crate::scans::Scans;
 use crate::{Engine, Error, KeyRange, Reader, Result, Transition, Visitor, panic_message};
-use committer::{Committer, Failure, Message};
+use committer::{Committer, Message};
 use first_rows::{DELETIONS_MAX, FirstRows};
-use job::Pending;
+use group::Failure;
+use job::{Job, Pending};
+use lone::{LoneCommits, Relief};
 use space::Space;
 use store::{Store, StoreSink, StoreSnapshot};
 use upkeep::{Upkeep, Wait};
@@ -74,6 +78,7 @@ pub struct EmbeddedSnapshot {
 struct Shared {
     /// `None` only while dropping: the committer ends when the last sender is gone.
     queue: Option<SyncSender<Message>>,
+    lone_commits: LoneCommits<StoreSink>,
     /// `None` only while dropping: the look at the disk ends with it.
     running: Option<SyncSender<()>>,
     space_watch: Option<JoinHandle<()>>,
@@ -92,7 +97,8 @@ struct Shared {
 }
 
 impl EmbeddedEngine {
-    /// Opens the data folder at `path`, creating it if there is none or it is empty.
+    /// Opens the data folder at `path`, creating it if there is none or it is empty. To be opened in the runtime that
+    /// will serve its callers.
     ///
     /// # Errors
     ///
@@ -117,7 +123,8 @@ impl EmbeddedEngine {
             reclaiming: Wait::new("reclaiming deleted values"),
         };
         let sink = StoreSink { store: Arc::clone(&store), space: Arc::clone(&space), nudge };
-        let committer = Committer::new(requests, sink, Arc::clone(&stats), failures);
+        let committer = Committer::new(requests, sink, Arc::clone(&stats), failures, Relief::new());
+        let lone_commits = committer.lone_commits();
         let failed = |source| OpenError::Io { path: path.as_ref().into(), source };
         let committer = spawn("tavola-commit", move || committer.run()).map_err(failed)?;
         // If this fails, the committer ends as well, because the queue is dropped.
@@ -127,6 +134,7 @@ impl EmbeddedEngine {
         let space_watch = spawn("tavola-space", move || watched.watch(&ended)).map_err(failed)?;
         let shared = Shared {
             queue: Some(queue),
+            lone_commits,
             running: Some(running),
             closing,
             threads: Mutex::new(vec![committer, upkeep]),
@@ -177,6 +185,19 @@ impl EmbeddedEngine {
 }
 
 impl Shared {
+    /// Commits a request if it is alone, or else queues it.
+    fn commit(&self, job: Box<dyn Job>) -> Result<()> {
+        // What is queued counts until the committer holds the group: nobody who was queued before is overtaken.
+        let is_next = self.stats.queue_depth.load(Ordering::Relaxed) == 0;
+        let is_open = !self.closing.load(Ordering::Relaxed);
+        let left = if is_open && is_next && job.is_alone() {
+            self.lone_commits.commit(job)
+        } else {
+            Err(job)
+        };
+        left.or_else(|job| self.submit(Message::Job(job)))
+    }
+
     /// Queues a request without waiting.
     fn submit(&self, message: Message) -> Result<()> {
         if self.closing.load(Ordering::Relaxed) {
@@ -294,7 +315,7 @@ impl Engine for EmbeddedEngine {
 
     async fn transact<T: Transition>(&self, transition: T) -> Result<T::Verdict> {
         let (reply, answer) = oneshot::channel();
-        self.shared.submit(Message::Job(Box::new(Pending::new(transition, reply))))?;
+        self.shared.commit(Box::new(Pending::new(transition, reply)))?;
         answer.await.unwrap_or_else(|_| Err(self.shared.unanswered()))
     }
 

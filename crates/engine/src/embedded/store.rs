@@ -4,7 +4,7 @@
 //!
 //! - Its own snapshots are not stable while a batch is being committed: a flush or compaction that ends in that
 //!   moment publishes a sequence number above the batch's, and a snapshot taken then sees the batch's rows appear.
-//!   So snapshots are only taken by the committer, between two batches; readers clone the latest of those.
+//!   So snapshots are only taken by whoever commits, between two batches; readers clone the latest of those.
 //! - A read without a snapshot sees the memtable as it is. That is right for one key, because a row reaches the
 //!   memtable only after its batch is durable, and wrong for more than one.
 
@@ -21,8 +21,8 @@ use fjall::compaction::Leveled;
 use fjall::{AbstractTree, Database, Keyspace, OwnedWriteBatch, PersistMode, Readable, Snapshot};
 
 use super::clean::{self, CleanMark};
-use super::committer::{CommitError, Overlay, Sink};
 use super::database::{WHICH_FILE, open_database, unreadable};
+use super::group::{CommitError, Overlay, Sink};
 use super::options::{EmbeddedOptions, OpenError};
 use super::space::{Space, Taking};
 use super::{folder, journal, manifest, merging};
@@ -136,7 +136,7 @@ impl StoreSnapshot {
     }
 }
 
-/// The store as the committer sees it.
+/// The store as whoever commits sees it.
 pub(super) struct StoreSink {
     pub(super) store: Arc<Store>,
     pub(super) space: Arc<Space>,
@@ -145,7 +145,7 @@ pub(super) struct StoreSink {
 }
 
 impl Sink for StoreSink {
-    /// Only the committer writes, so to it the newest version is the committed one.
+    /// Only who holds the group writes, so to them the newest version is the committed one.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let value = guarded(|| self.store.keyspace.get(key))?;
         Ok(value.map(Bytes::from))
@@ -170,7 +170,7 @@ impl Sink for StoreSink {
     }
 }
 
-/// What the committer does; nobody else may.
+/// What is done by whoever holds the group; nobody else may.
 impl Store {
     fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError> {
         #[cfg(test)]
@@ -220,7 +220,7 @@ impl Store {
     fn forget_old_versions(&self) {
         let tracker = &self.database.supervisor.snapshot_tracker;
         let latest = self.latest.read().unwrap_or_else(PoisonError::into_inner);
-        // Nobody but the committer opens snapshots, and readers share them. So if there is one, it is `latest`,
+        // Nobody but who holds the group opens snapshots, and readers share them. So if there is one, it is `latest`,
         // and whatever is older than that will never be read again.
         if tracker.open_snapshots() > 1 {
             return;

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::committer::{Failures, fail};
+use super::group::{Failures, fail};
 use super::space::{Space, Taking};
 use super::store::{Pace, Store};
 use crate::{Error, Result};

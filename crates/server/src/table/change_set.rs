@@ -32,7 +32,7 @@ pub async fn commit(
         .map(|change| table.keys().key(&change.partition_key, &change.row_key))
         .collect();
     let (now, held) = (context.stamp(), context.held.clone());
-    let transition = ChangeSet { keys, changes, now, _held: held };
+    let transition = ChangeSet { keys, changes, now, alone: context.alone, _held: held };
     let verdict = context.services.engine.transact(transition).await;
     verdict.map_err(|error| Refused { index: 0, error: engine_error(error) })?
 }
@@ -41,6 +41,7 @@ struct ChangeSet {
     keys: Vec<Bytes>,
     changes: Vec<EntityChange>,
     now: Ticks,
+    alone: bool,
     /// The request may be abandoned while its changes wait to be committed; they hold memory all the same.
     _held: Option<Arc<Held>>,
 }
@@ -50,6 +51,10 @@ impl Transition for ChangeSet {
 
     fn keys(&self) -> &[Bytes] {
         &self.keys
+    }
+
+    fn is_alone(&self) -> bool {
+        self.alone
     }
 
     fn apply(
