@@ -23,8 +23,8 @@ impl Connection {
     }
 
     /// Notes a request; true if there seems to be no other at the same time.
-    pub fn is_alone(&self) -> bool {
+    pub fn note_request(&self) -> bool {
         // HTTP/2 has many requests at a time on one connection.
-        self.services.solitude.is_alone(self.number) && self.protocol == Protocol::Http1
+        self.services.solitude.note(self.number) && self.protocol == Protocol::Http1
     }
 }

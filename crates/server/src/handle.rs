@@ -121,7 +121,7 @@ impl Arrival<'_> {
             body::read(body, &services.settings.limits, memory).await?;
         services.metrics.request_bytes.inc_by(bytes.len() as u64);
         let (id, started, held) = (self.id, self.started, held.map(Arc::new));
-        let alone = self.connection.is_alone();
+        let alone = self.connection.note_request();
         let context =
             RequestContext { id, services, head, account, identity, started, alone, held };
         let reads_only = operation.reads_only();

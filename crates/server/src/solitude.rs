@@ -24,7 +24,7 @@ impl Solitude {
     }
 
     /// Notes a request; true if the connection is alone with it.
-    pub fn is_alone(&self, connection: u32) -> bool {
+    pub fn note(&self, connection: u32) -> bool {
         // Relaxed, and not even in one step: whoever is wrongly found alone makes others wait for a moment, nothing else.
         let latest = self.latest.load(Ordering::Relaxed);
         let (last, in_a_row) = ((latest >> 32) as u32, latest as u32);
@@ -46,13 +46,13 @@ mod tests {
         let solitude = Solitude::default();
         let (first, second) = (solitude.number(), solitude.number());
         let is_alone_after =
-            |connection: u32| (0..10 * REQUESTS_MIN).position(|_| solitude.is_alone(connection));
+            |connection: u32| (0..10 * REQUESTS_MIN).position(|_| solitude.note(connection));
         for connection in [first, second, first] {
             assert_eq!(is_alone_after(connection), Some(REQUESTS_MIN as usize));
-            assert!(solitude.is_alone(connection));
+            assert!(solitude.note(connection));
         }
-        assert!(!solitude.is_alone(second));
-        assert!(!solitude.is_alone(first));
+        assert!(!solitude.note(second));
+        assert!(!solitude.note(first));
     }
 
     #[test]
@@ -62,7 +62,7 @@ mod tests {
         for request in 0..100 * REQUESTS_MIN as usize {
             // One asks a hundred times as often as the other.
             let connection = connections[usize::from(request % 100 == 0)];
-            assert!(!solitude.is_alone(connection));
+            assert!(!solitude.note(connection));
         }
     }
 }

@@ -196,7 +196,7 @@ impl Plan {
                 let (contender, work) = (contenders[at], &works[at]);
                 let measuring = contender.measure_warm(work, connections, self.round, seed);
                 let tally = runtime.block_on(measuring);
-                println!("{}", progress(contenders[at], workload, &tally));
+                println!("{}", progress(contender, workload, &tally));
                 tallies[at].push(tally);
             }
             after_round(workload)?;

@@ -8,13 +8,14 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::group::{Failures, Group, SharedGroup, Sink, fail};
 use super::job::Job;
+use super::locks::lock_if_free;
 use super::lone::{LOOK_EVERY, LoneCommits, Relief};
 use super::stats::Stats;
 use crate::panic_message;
@@ -113,7 +114,7 @@ impl<S: Sink> Committer<S> {
 
     /// How long to wait for a request before there is something else to do; `None` if there is nothing.
     fn rest(&self) -> Option<Duration> {
-        let Some(mut group) = hold_if_free(&self.group) else { return Some(LOOK_EVERY) };
+        let Some(mut group) = lock_if_free(&self.group) else { return Some(LOOK_EVERY) };
         let group = group.as_mut()?;
         let until_look = group.watch.keep().then_some(LOOK_EVERY);
         until_look.into_iter().chain(group.until_tidy()).min()
@@ -122,7 +123,7 @@ impl<S: Sink> Committer<S> {
     fn look(&mut self) {
         let begun = self.relief.begun.load(Ordering::Relaxed);
         let begun_before = std::mem::replace(&mut self.begun_before, begun);
-        match hold_if_free(&self.group) {
+        match lock_if_free(&self.group) {
             Some(mut group) => group.iter_mut().for_each(Group::tidy_if_rested),
             None if begun == begun_before => self.relief.call(),
             None => {}
@@ -130,16 +131,8 @@ impl<S: Sink> Committer<S> {
     }
 }
 
-fn hold_if_free<S>(group: &SharedGroup<S>) -> Option<MutexGuard<'_, Option<Group<S>>>> {
-    match group.try_lock() {
-        Ok(group) => Some(group),
-        Err(TryLockError::Poisoned(group)) => Some(group.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
-}
-
 fn hold<'a, S>(group: &'a SharedGroup<S>, relief: &Relief) -> MutexGuard<'a, Option<Group<S>>> {
-    hold_if_free(group).unwrap_or_else(|| {
+    lock_if_free(group).unwrap_or_else(|| {
         // From here nobody looks.
         relief.call();
         group.lock().unwrap_or_else(PoisonError::into_inner)

@@ -23,6 +23,7 @@ mod folder;
 mod group;
 mod job;
 mod journal;
+mod locks;
 mod lone;
 mod manifest;
 mod merging;

@@ -15,9 +15,10 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::locks::lock_if_free;
 use super::stats::Stats;
 
 /// How often to look when little is written.
@@ -142,11 +143,7 @@ impl Space {
         if self.waiting.load(Ordering::Relaxed) > 0 {
             return None;
         }
-        let guard = match self.turn.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let guard = lock_if_free(&self.turn)?;
         Some(Turn { space: self, _guard: guard })
     }
 
