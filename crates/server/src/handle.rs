@@ -23,6 +23,7 @@ use crate::context::RequestContext;
 use crate::error::Result;
 use crate::head::{RequestHead, error_format, raw_query};
 use crate::ids::Id;
+use crate::message_memory::{Held, carrying};
 use crate::respond::{self, ErrorFormat, Reply};
 use crate::route::{self, Operation, OperationName};
 use crate::services::Services;
@@ -125,9 +126,13 @@ impl Arrival<'_> {
         let context =
             RequestContext { id, services, head, account, identity, started, alone, held };
         let reads_only = operation.reads_only();
-        let (parts, reply) = run(&context, operation, bytes).await?.into_parts();
-        // What has been done has to be answered, or clients would do it again.
-        let reply = if reads_only { memory.hold(reply)? } else { memory.hold_regardless(reply) };
+        let (mut parts, reply) = run(&context, operation, bytes).await?.into_parts();
+        let reply = match parts.extensions.remove::<Arc<Held>>() {
+            Some(held) => carrying(reply, held),
+            None if reads_only => memory.hold(reply)?,
+            // What has been done has to be answered, or clients would do it again.
+            None => memory.hold_regardless(reply),
+        };
         Ok(Reply::from_parts(parts, reply))
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Each message has a limit of its own, but twenty thousand connections times the largest body would be more than
 //! any machine has. So all of them draw on one budget, by what has arrived rather than by what was announced:
-//! announcing costs nothing. Whoever comes when it is used up is told 503 `ServerBusy`, and retries.
+//! announcing costs nothing. Whoever comes when it is used up is told 503 `ServerBusy`, and retries; a page of a query that
+//! has begun ends where it is.
 //!
 //! Large messages leave a quarter of it alone: those who hold many large ones must not stop the small ones, which
 //! are nearly all.
@@ -20,12 +21,21 @@ use crate::error::Result;
 const UNCOUNTED_BYTES: usize = 4 * 1024;
 /// Messages up to this size may use the whole budget: a property of the largest size fits.
 const SMALL_BYTES: usize = 64 * 1024;
+/// A message in the making takes so much more than it needs, so that it does not ask for every row.
+const AHEAD_BYTES: usize = 16 * 1024;
 
 /// The budget.
 #[derive(Debug)]
 pub struct MessageMemory {
     used: AtomicUsize,
     bytes_max: usize,
+}
+
+/// A message in the making, which takes of the budget as it grows.
+#[derive(Debug)]
+pub struct Growing {
+    memory: Arc<MessageMemory>,
+    held: Option<Held>,
 }
 
 /// What one message has taken; given back on drop.
@@ -90,6 +100,28 @@ impl MessageMemory {
         self.used.fetch_add(bytes.len(), Ordering::Relaxed);
         let held = Held { memory: self.clone(), bytes: bytes.len() };
         carrying(bytes, held)
+    }
+}
+
+impl Growing {
+    pub fn new(memory: &Arc<MessageMemory>) -> Self {
+        Self { memory: memory.clone(), held: None }
+    }
+
+    /// Takes what is needed for so many bytes.
+    ///
+    /// # Errors
+    /// 503 `ServerBusy` when there is not so much left; what has been taken before stays.
+    pub fn grow_to(&mut self, bytes: usize) -> Result<()> {
+        if bytes <= self.held.as_ref().map_or(UNCOUNTED_BYTES, |held| held.bytes) {
+            return Ok(());
+        }
+        self.memory.take(&mut self.held, bytes + AHEAD_BYTES)
+    }
+
+    /// What it has taken, for as long as the message lives.
+    pub fn into_held(self) -> Option<Held> {
+        self.held
     }
 }
 
@@ -166,6 +198,23 @@ mod tests {
         }
         assert!(memory.take(&mut None, SMALL_BYTES).is_err());
         assert!(memory.take(&mut None, UNCOUNTED_BYTES).is_ok());
+    }
+
+    #[test]
+    fn what_grows_takes_ahead_and_keeps_what_it_has() {
+        let memory = budget(8 * MIB);
+        let mut growing = Growing::new(&memory);
+        growing.grow_to(UNCOUNTED_BYTES).unwrap();
+        assert_eq!(memory.used(), 0);
+        for bytes in [MIB, MIB + 1, MIB + AHEAD_BYTES] {
+            growing.grow_to(bytes).unwrap();
+            assert_eq!(memory.used(), MIB + AHEAD_BYTES);
+        }
+        assert_eq!(growing.grow_to(6 * MIB).unwrap_err().code(), ErrorCode::ServerBusy);
+        let held = growing.into_held();
+        assert_eq!(memory.used(), MIB + AHEAD_BYTES);
+        drop(held);
+        assert_eq!(memory.used(), 0);
     }
 
     #[test]

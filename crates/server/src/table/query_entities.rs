@@ -1,14 +1,16 @@
 //! Query Entities: the plan of a filter, walked span by span until the page is full.
 //!
 //! The visitor is the executor: it filters, projects and writes JSON straight from the stored bytes. A page
-//! ends at `$top` or 1000 entities, at about 4 MiB, or when its server time is used up; the token is the key
-//! of the first row that was not looked at.
+//! ends at `$top` or 1000 entities, at about 4 MiB, when its server time is used up, or when there is no more memory for
+//! messages; the token is the key of the first row that is not in it.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use tavola_engine::{Engine, Reader, Visitor};
+use tavola_wire::ErrorCode;
 use tavola_wire::auth::sas::{Access, EntityOperation, KeyRangeLimit};
 use tavola_wire::continuation::{self, EntityContinuation};
 use tavola_wire::entity::{EntityRef, MalformedEntity};
@@ -22,6 +24,7 @@ use crate::catalogue::Table;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
 use crate::layout::{EntityKeys, entity_key_of};
+use crate::message_memory::Growing;
 use crate::respond::{self, Reply};
 
 /// A page that has grown beyond this ends, whatever its count.
@@ -62,10 +65,13 @@ pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<R
     let Plan { spans, kind, residual } = plan;
     let page_time = context.services.settings.limits.page_time;
     let page_time = query.timeout()?.map_or(page_time, |timeout| timeout.min(page_time));
-    let page = Page::new(format, residual, usize::from(top), context.started + page_time);
+    let memory = Growing::new(&context.services.message_memory);
+    let page = Page::new(format, residual, usize::from(top), context.started + page_time, memory);
     let page = if top == 0 { page } else { walk(context, &table, &spans, page).await? };
-    if let Some(malformed) = page.malformed {
-        return Err(corrupt(malformed));
+    match page.failure {
+        Some(Failure::Malformed(malformed)) => return Err(corrupt(malformed)),
+        Some(Failure::NoMemory) => return Err(ErrorCode::ServerBusy.into()),
+        None => {}
     }
     note(context, name, kind, &page);
     reply(context, kind, spans.len(), page)
@@ -142,6 +148,7 @@ struct Page {
     residual: Option<Program>,
     scratch: Scratch,
     body: Vec<u8>,
+    memory: Growing,
     examined: u64,
     returned: usize,
     returned_max: usize,
@@ -150,7 +157,7 @@ struct Page {
     deadline: Instant,
     /// The entity key of the first row of the next page.
     next: Option<Vec<u8>>,
-    malformed: Option<MalformedEntity>,
+    failure: Option<Failure>,
 }
 
 impl Page {
@@ -159,6 +166,7 @@ impl Page {
         residual: Option<Program>,
         returned_max: usize,
         deadline: Instant,
+        memory: Growing,
     ) -> Box<Self> {
         let mut body = Vec::with_capacity(1024);
         format.push_list_start(&mut body);
@@ -167,18 +175,19 @@ impl Page {
             residual,
             scratch: Scratch::default(),
             body,
+            memory,
             examined: 0,
             returned: 0,
             returned_max,
             peeked: 0,
             deadline,
             next: None,
-            malformed: None,
+            failure: None,
         })
     }
 
     fn is_done(&self) -> bool {
-        self.next.is_some() || self.malformed.is_some()
+        self.next.is_some() || self.failure.is_some()
     }
 
     /// Whether the page must end before the next row. At least one row is examined, so that paging advances.
@@ -198,7 +207,7 @@ impl Page {
     }
 
     /// Takes the row, leaves it out, or finds it to be the first of the next page.
-    fn examine(&mut self, entity_key: &[u8], value: &[u8]) -> Result<Found, MalformedEntity> {
+    fn examine(&mut self, entity_key: &[u8], value: &[u8]) -> Result<Found, Failure> {
         let is_full = self.returned == self.returned_max;
         if is_full && self.residual.is_none() {
             return Ok(Found::NextPage);
@@ -216,8 +225,12 @@ impl Page {
         }
         let (partition_key, row_key) =
             read_entity_key(entity_key).ok_or(MalformedEntity { at: 0 })?;
-        let first = self.returned == 0;
+        let (first, before) = (self.returned == 0, self.body.len());
         self.format.push_item(&mut self.body, first, &partition_key, &row_key, entity)?;
+        if self.memory.grow_to(self.body.len()).is_err() {
+            self.body.truncate(before);
+            return if self.examined == 1 { Err(Failure::NoMemory) } else { Ok(Found::NextPage) };
+        }
         self.returned += 1;
         Ok(Found::ThisPage)
     }
@@ -228,6 +241,19 @@ fn first_key(span: &Span) -> Option<Vec<u8>> {
     let (partition_key, row_key) = read_entity_key(&span.start)?;
     let are_keys = key_problem(&partition_key).is_none() && key_problem(&row_key).is_none();
     are_keys.then(|| span.start.clone())
+}
+
+/// Why there is no page.
+enum Failure {
+    Malformed(MalformedEntity),
+    /// The first row is too much.
+    NoMemory,
+}
+
+impl From<MalformedEntity> for Failure {
+    fn from(malformed: MalformedEntity) -> Self {
+        Self::Malformed(malformed)
+    }
 }
 
 /// Which page a row belongs to, be it in it or left out of it.
@@ -244,7 +270,7 @@ impl Visitor for Box<Page> {
         match found {
             Ok(Found::ThisPage) => return ControlFlow::Continue(()),
             Ok(Found::NextPage) => self.next = Some(entity_key.to_vec()),
-            Err(malformed) => self.malformed = Some(malformed),
+            Err(failure) => self.failure = Some(failure),
         }
         ControlFlow::Break(())
     }
@@ -279,6 +305,9 @@ fn reply(
     page.format.push_list_end(&mut page.body);
     let mut reply =
         respond::json(StatusCode::OK, page.format.level(), std::mem::take(&mut page.body));
+    if let Some(held) = page.memory.into_held() {
+        reply.extensions_mut().insert(Arc::new(held));
+    }
     let headers = reply.headers_mut();
     if let Some(next) = &page.next {
         let (partition_key, row_key) =

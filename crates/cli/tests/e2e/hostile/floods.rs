@@ -62,7 +62,7 @@ async fn a_burst_of_ten_thousand_connections() {
     target.memory().assert_grew_less_than(300 * MIB, before);
     bystander.finish();
     // Those who were refused may come again.
-    target.wait_until("tavola_connections", 3);
+    target.wait_until("tavola_connections", ..=3);
     assert!(status_of(address, &request).await.is_ok_and(|(status, _)| status == 200));
     target.assert_unharmed();
 }
@@ -96,7 +96,7 @@ fn connections_leave_files_to_the_store() {
     }
     bystander.finish();
     drop(crowd);
-    target.wait_until("tavola_connections", 3);
+    target.wait_until("tavola_connections", ..=3);
     assert!(!target.server.log().contains("accepting a connection failed"));
     target.assert_unharmed();
 }

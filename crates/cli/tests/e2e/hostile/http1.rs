@@ -155,7 +155,7 @@ fn half_closed_connections_end() {
         stream.shutdown(Shutdown::Write).unwrap();
         read_until_closed(&mut stream);
     }
-    target.wait_until("tavola_connections", 2);
+    target.wait_until("tavola_connections", ..=2);
     target.assert_unharmed();
 }
 
@@ -171,8 +171,8 @@ fn bodies_that_break_off_leave_nothing() {
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(&vec![b' '; 3 * MIB]).unwrap();
     }
-    target.wait_until("tavola_message_memory_bytes", 0);
-    target.wait_until("tavola_connections", 3);
+    target.wait_until("tavola_message_memory_bytes", ..=0);
+    target.wait_until("tavola_connections", ..=3);
     bystander.finish();
     target.memory().assert_grew_less_than(150 * MIB, before);
     assert!(target.client.rows(&target.table, "").is_empty());

@@ -79,7 +79,7 @@ fn rapid_resets() {
         // The server may say that it is enough.
         write_until_closed(&mut stream, frames.iter().map(Vec::as_slice));
     }
-    target.wait_until("tavola_connections", 3);
+    target.wait_until("tavola_connections", ..=3);
     target.memory().assert_grew_less_than(100 * MIB, before);
     bystander.finish();
     target.assert_unharmed();
@@ -249,7 +249,7 @@ async fn requests_over_all_connections_have_a_limit() {
     // Others are not concerned, and when the replies have been taken or dropped there is room again.
     target.client.query(&target.table, &[]).send().expect(200);
     kept.into_iter().for_each(|task| task.abort());
-    target.wait_until("tavola_connections", 2);
+    target.wait_until("tavola_connections", ..=2);
     let (mut sender, connection) = dial(&target, h2::client::Builder::new()).await;
     let connection = tokio::spawn(connection);
     let request = ::http::Request::get(uri(&target, NOTHING)).body(()).unwrap();

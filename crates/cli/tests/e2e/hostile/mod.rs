@@ -18,6 +18,7 @@ mod slow;
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,10 +138,10 @@ impl Target {
         line.unwrap_or_else(|| panic!("{name} in\n{text}")).parse().expect("a number")
     }
 
-    /// Waits until a figure has come down to this.
-    fn wait_until(&self, name: &str, at_most: u64) {
+    /// Waits until a figure has come to lie within these.
+    fn wait_until(&self, name: &str, wanted: impl RangeBounds<u64>) {
         let mut waited = Duration::ZERO;
-        while self.metric(name) > at_most {
+        while !wanted.contains(&self.metric(name)) {
             assert!(waited < GIVE_UP, "{name} stays at {}", self.metric(name));
             std::thread::sleep(Duration::from_millis(20));
             waited += Duration::from_millis(20);
@@ -149,7 +150,7 @@ impl Target {
 
     /// Nothing is held any more, and the log knows of no mistake of ours.
     fn assert_unharmed(&self) {
-        self.wait_until("tavola_message_memory_bytes", 0);
+        self.wait_until("tavola_message_memory_bytes", ..=0);
         assert_eq!(self.metric("tavola_panics_total"), 0);
         self.client.get("/Tables").send().expect(200);
         let log = self.server.log();
