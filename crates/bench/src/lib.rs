@@ -13,6 +13,7 @@ pub mod commands;
 pub mod entity;
 pub mod goals;
 pub mod histogram;
+pub mod host;
 pub mod http;
 pub mod load;
 pub mod machine;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Runtime;
 
 use crate::histogram::Histogram;
+use crate::host::undisturbed;
 use crate::process;
 use crate::random::Random;
 use crate::request::Client;
@@ -41,6 +43,8 @@ pub struct Tally {
     /// CPU time of the server, where its process is known.
     pub server_cpu: Option<f64>,
     pub driver_cpu: Option<f64>,
+    /// The share of the processors that the host took away, as the caller has found.
+    pub stolen: f64,
 }
 
 /// The rounds of one workload against one server, summed up.
@@ -62,6 +66,8 @@ pub struct Row {
     pub max_micros: f64,
     pub server_cpu_micros_per_operation: Option<f64>,
     pub driver_cpu_micros_per_operation: Option<f64>,
+    /// The largest share of the processors that the host took away in a round.
+    pub stolen_max: Option<f64>,
     pub failures: BTreeMap<String, u64>,
 }
 
@@ -115,6 +121,20 @@ impl Contender {
     ) -> Tally {
         self.measure(work, connections, WARM_UP_MAX.min(duration / 5), !seed).await;
         self.measure(work, connections, duration, seed).await
+    }
+
+    /// Measures after a warm-up, while the host is quiet if it can be had.
+    pub fn measure_undisturbed(
+        &self,
+        runtime: &Runtime,
+        work: &Arc<Work>,
+        connections: usize,
+        duration: Duration,
+        seed: u64,
+    ) -> anyhow::Result<Tally> {
+        let measure = || self.measure_warm(work, connections, duration, seed);
+        let (tally, stolen) = undisturbed(|| Ok(runtime.block_on(measure())))?;
+        Ok(Tally { stolen, ..tally })
     }
 
     fn cpu(&self) -> Option<f64> {
@@ -209,6 +229,7 @@ impl Row {
             max_micros: total.latency.max_micros(),
             server_cpu_micros_per_operation: per_operation(sum(|round| round.server_cpu)),
             driver_cpu_micros_per_operation: per_operation(sum(|round| round.driver_cpu)),
+            stolen_max: rounds.iter().map(|round| round.stolen).reduce(f64::max),
             failures: total.failures,
         }
     }

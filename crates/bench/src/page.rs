@@ -12,6 +12,7 @@ use crate::commands::latency::LatencyResult;
 use crate::commands::mixed::MixedResult;
 use crate::commands::run::side_by_side;
 use crate::goals;
+use crate::host;
 use crate::machine::Machine;
 use crate::record::Record;
 use crate::table::{micros, number};
@@ -70,8 +71,9 @@ impl Results {
         }
         if let Some(record) = &self.growth {
             let connections = record.result.connections;
+            let stolen = stolen(record.result.steps.iter().map(|step| step.stolen_max));
             let text = format!(
-                "A server for each size, in turn; with {connections} connections, and with one where it says alone.\n\n{}",
+                "A server for each size, in turn; with {connections} connections, and with one where it says alone.\n{stolen}\n{}",
                 record.result.table()
             );
             out += &section("As the table grows", record, &text);
@@ -83,7 +85,9 @@ impl Results {
             out += &section("Memory, disk and start", record, &record.result.table());
         }
         if let Some(record) = &self.mixed {
-            out += &section("Reads beside a table scan", record, &record.result.table());
+            let stolen = stolen([record.result.alone.stolen_max]);
+            let text = format!("{}{stolen}", record.result.table());
+            out += &section("Reads beside a table scan", record, &text);
         }
         out.push('\n');
         out
@@ -147,12 +151,24 @@ fn compared(result: &CompareResult) -> String {
             number(rate)
         );
     }
+    out += &stolen(result.rows.iter().map(|row| row.stolen_max));
     format!("{out}\n{}", side_by_side(&result.rows))
 }
 
+/// How busy the host was, if that is known.
+fn stolen(shares: impl IntoIterator<Item = Option<f64>>) -> String {
+    host::most(shares).map_or_else(String::new, |share| {
+        format!(
+            "The host took at most {:.1} % of the processors away in a round that counts.\n",
+            share * 100.0
+        )
+    })
+}
+
 fn latency(result: &LatencyResult) -> String {
+    let stolen = stolen([result.stolen_max]);
     format!(
-        "With one connection an insert takes {} (p50) to {} (p99), one fdatasync on the same disk {} to {}: {} beyond it.\n",
+        "With one connection an insert takes {} (p50) to {} (p99), one fdatasync on the same disk {} to {}: {} beyond it.\n{stolen}",
         micros(result.insert_p50_micros),
         micros(result.insert_p99_micros),
         micros(result.fdatasync_p50_micros),

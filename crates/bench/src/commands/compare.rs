@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::run::{Plan, side_by_side};
 use super::{Setting, Stage};
 use crate::bare_engine::{BareEngine, Committed};
+use crate::host::undisturbed;
 use crate::measure::{Contender, Row, median};
 use crate::servers;
 use crate::table::{micros, number};
@@ -88,7 +89,7 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<()> {
     let plan = options.plan();
     let rows = plan.run(&contenders, &mut |workload| {
         if workload == Workload::Egt100 {
-            committed.push(commit(&mut engine, plan.round)?);
+            committed.push(undisturbed(|| commit(&mut engine, plan.round))?.0);
         }
         Ok(())
     })?;

@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 
 use super::{Setting, Stage, runtime, wait_until_settled};
 use crate::entity::Keys;
+use crate::host;
 use crate::load::load;
 use crate::measure::{Contender, Row, Tally};
 use crate::process;
@@ -56,6 +57,8 @@ pub struct Step {
     pub lone_get_p50_micros: f64,
     pub resident_bytes: u64,
     pub disk_bytes: u64,
+    /// The largest share of the processors that the host took away in a round.
+    pub stolen_max: Option<f64>,
 }
 
 /// A server with a table of one size, and what was measured of it.
@@ -136,8 +139,8 @@ impl Grown {
         duration: Duration,
         round: u64,
     ) -> anyhow::Result<Tally> {
-        let measuring = self.contender.measure_warm(work, connections, duration, round);
-        let tally = runtime.block_on(measuring);
+        let tally =
+            self.contender.measure_undisturbed(runtime, work, connections, duration, round)?;
         ensure!(tally.failures.is_empty(), "operations failed: {:?}", tally.failures);
         Ok(tally)
     }
@@ -155,6 +158,7 @@ impl Grown {
             lone_get_p50_micros: lone_gets.p50_micros,
             resident_bytes: process::resident_bytes(self.server.pid()).unwrap_or_default(),
             disk_bytes: process::folder_bytes(&self.data),
+            stolen_max: host::most([&lone_gets, &gets, &inserts].map(|row| row.stolen_max)),
         }
     }
 }

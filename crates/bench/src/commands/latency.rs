@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Setting, let_rest, runtime};
 use crate::entity::Keys;
 use crate::histogram::Histogram;
+use crate::host::{self, undisturbed};
 use crate::machine::fdatasync_for;
 use crate::measure::Contender;
 use crate::request::Client;
@@ -34,6 +35,8 @@ pub struct LatencyResult {
     pub insert_p99_micros: f64,
     pub fdatasync_p50_micros: f64,
     pub fdatasync_p99_micros: f64,
+    /// The largest share of the processors that the host took away in a round.
+    pub stolen_max: Option<f64>,
 }
 
 impl LatencyResult {
@@ -52,18 +55,25 @@ pub fn latency(options: &LatencyOptions) -> anyhow::Result<()> {
     let work = Arc::new(Work::new(Workload::Insert, TABLE, 0));
     let round = Duration::from_secs_f64(options.seconds);
     let (mut inserts, mut syncs) = (Histogram::new(), Histogram::new());
+    let mut stolen_max = None;
     for number in 0..options.rounds {
-        syncs.add(&fdatasync_for(stage.folder.path(), round)?);
-        let tally = runtime.block_on(contender.measure_warm(&work, 1, round, number));
-        anyhow::ensure!(tally.failures.is_empty(), "inserts failed: {:?}", tally.failures);
-        inserts.add(&tally.latency);
-        let_rest(&[server.pid()]);
+        let ((synced, inserted), stolen) = undisturbed(|| {
+            let synced = fdatasync_for(stage.folder.path(), round)?;
+            let inserted = runtime.block_on(contender.measure_warm(&work, 1, round, number));
+            let_rest(&[server.pid()]);
+            Ok((synced, inserted))
+        })?;
+        anyhow::ensure!(inserted.failures.is_empty(), "inserts failed: {:?}", inserted.failures);
+        syncs.add(&synced);
+        inserts.add(&inserted.latency);
+        stolen_max = host::most([stolen_max, Some(stolen)]);
     }
     let result = LatencyResult {
         insert_p50_micros: inserts.micros(0.50),
         insert_p99_micros: inserts.micros(0.99),
         fdatasync_p50_micros: syncs.micros(0.50),
         fdatasync_p99_micros: syncs.micros(0.99),
+        stolen_max,
     };
     println!(
         "durable insert: p50 {}, p99 {}; one fdatasync: p50 {}, p99 {}; beyond it: {}",

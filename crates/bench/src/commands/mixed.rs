@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::run::side_by_side;
 use super::{Setting, let_rest, runtime};
+use crate::host::undisturbed;
 use crate::load::load;
 use crate::measure::{Contender, Row, Tally};
 use crate::table::number;
@@ -58,19 +59,18 @@ pub fn mixed(options: &MixedOptions) -> anyhow::Result<()> {
     let round = Duration::from_secs_f64(options.seconds);
     let (mut alone, mut beside, mut scans) = (Vec::new(), Vec::new(), Vec::<Tally>::new());
     for number in 0..options.rounds {
-        alone.push(runtime.block_on(contender.measure_warm(
-            &reading,
-            options.connections,
-            round,
-            number,
-        )));
-        let (reads, scan) = runtime.block_on(async {
-            tokio::join!(
-                contender.measure(&reading, options.connections, round, number),
-                contender.measure(&scanning, 1, round, number)
-            )
-        });
-        beside.push(reads);
+        let connections = options.connections;
+        let (both, stolen) = undisturbed(|| {
+            Ok(runtime.block_on(async {
+                let alone = contender.measure_warm(&reading, connections, round, number).await;
+                let beside = contender.measure(&reading, connections, round, number);
+                let scan = contender.measure(&scanning, 1, round, number);
+                (alone, tokio::join!(beside, scan))
+            }))
+        })?;
+        let (reads, (reads_beside, scan)) = both;
+        alone.push(Tally { stolen, ..reads });
+        beside.push(Tally { stolen, ..reads_beside });
         scans.push(scan);
     }
     let failed = alone.iter().chain(&beside).chain(&scans).find(|tally| !tally.failures.is_empty());

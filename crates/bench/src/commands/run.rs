@@ -194,8 +194,8 @@ impl Plan {
                 settle(pause, &contenders);
                 let seed = (round * contenders.len() + turn) as u64;
                 let (contender, work) = (contenders[at], &works[at]);
-                let measuring = contender.measure_warm(work, connections, self.round, seed);
-                let tally = runtime.block_on(measuring);
+                let tally =
+                    contender.measure_undisturbed(runtime, work, connections, self.round, seed)?;
                 println!("{}", progress(contender, workload, &tally));
                 tallies[at].push(tally);
             }
