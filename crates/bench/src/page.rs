@@ -127,7 +127,7 @@ fn describe(machine: &Machine) -> String {
 fn compared(result: &CompareResult) -> String {
     let CompareResult { connections, seconds, rounds, .. } = result;
     let mut out = format!(
-        "{connections} keep-alive connections (scans: one per core), each with a shared access signature, {rounds} rounds of {seconds} s each, the servers in turn.\n"
+        "{connections} keep-alive connections (scans: one per core), each with a shared access signature, {rounds} rounds of {seconds} s each, the servers in turn, in the order of the table.\n"
     );
     if let Some(version) = &result.azurite_version {
         out += &format!(
