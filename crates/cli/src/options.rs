@@ -91,7 +91,7 @@ pub struct ServeOptions {
     #[arg(long, env = "TAVOLA_TRANSFER_TIMEOUT", value_name = "SECONDS")]
     pub transfer_timeout: Option<u64>,
 
-    /// Megabytes that requests and replies on their way may hold; more are answered 503 [default: 256]
+    /// Megabytes that requests and replies may hold; more are answered 503, pages end earlier [default: 256]
     #[arg(long, env = "TAVOLA_MESSAGE_MEMORY_MB", value_name = "MB")]
     pub message_memory_mb: Option<usize>,
 

@@ -95,7 +95,7 @@ pub struct Limits {
     /// Request line and headers together. Filters are long: 64 KiB URLs must fit.
     pub head_bytes_max: usize,
     pub body_bytes_max: usize,
-    /// What requests and replies on their way hold together; more are answered 503.
+    /// What requests and replies hold together, on their way and in the making; more are answered 503, and pages end.
     pub message_bytes_max: usize,
     /// A client that takes longer to send a request's headers is cut off, and so is an idle one.
     pub head_timeout: Duration,

@@ -127,7 +127,7 @@ impl Arrival<'_> {
             RequestContext { id, services, head, account, identity, started, alone, held };
         let reads_only = operation.reads_only();
         let (mut parts, reply) = run(&context, operation, bytes).await?.into_parts();
-        let reply = match parts.extensions.remove::<Arc<Held>>() {
+        let reply = match Held::that_came_with(&mut parts.extensions) {
             Some(held) => carrying(reply, held),
             None if reads_only => memory.hold(reply)?,
             // What has been done has to be answered, or clients would do it again.

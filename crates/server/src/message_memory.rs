@@ -2,8 +2,8 @@
 //!
 //! Each message has a limit of its own, but twenty thousand connections times the largest body would be more than
 //! any machine has. So all of them draw on one budget, by what has arrived rather than by what was announced:
-//! announcing costs nothing. Whoever comes when it is used up is told 503 `ServerBusy`, and retries; a page of a query that
-//! has begun ends where it is.
+//! announcing costs nothing. Whoever comes when it is used up is told 503 `ServerBusy`, and retries; a page of a query
+//! that has begun ends where it is.
 //!
 //! Large messages leave a quarter of it alone: those who hold many large ones must not stop the small ones, which
 //! are nearly all.
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use http::Extensions;
 use tavola_wire::ErrorCode;
 
 use crate::error::Result;
@@ -116,12 +117,33 @@ impl Growing {
         if bytes <= self.held.as_ref().map_or(UNCOUNTED_BYTES, |held| held.bytes) {
             return Ok(());
         }
-        self.memory.take(&mut self.held, bytes + AHEAD_BYTES)
+        let Self { memory, held } = self;
+        memory.take(held, bytes + AHEAD_BYTES).or_else(|_| memory.take(held, bytes))
     }
 
-    /// What it has taken, for as long as the message lives.
-    pub fn into_held(self) -> Option<Held> {
-        self.held
+    /// What a message of so many bytes has taken, for as long as it lives; what was taken ahead is given back.
+    pub fn finish(self, bytes: usize) -> Option<Held> {
+        let mut held = self.held?;
+        let ahead = held.bytes.saturating_sub(bytes);
+        held.memory.used.fetch_sub(ahead, Ordering::Relaxed);
+        held.bytes -= ahead;
+        Some(held)
+    }
+}
+
+/// What a reply holds, on its way to where the reply is sent. Extensions must be cloneable.
+#[derive(Clone)]
+struct OfReply(Arc<Held>);
+
+impl Held {
+    /// Goes with a reply that has taken its share while it was made.
+    pub fn go_with(self, reply: &mut Extensions) {
+        reply.insert(OfReply(Arc::new(self)));
+    }
+
+    /// What came with a reply.
+    pub fn that_came_with(reply: &mut Extensions) -> Option<Arc<Self>> {
+        reply.remove::<OfReply>().map(|OfReply(held)| held)
     }
 }
 
@@ -201,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_takes_ahead_and_keeps_what_it_has() {
+    fn what_grows_takes_ahead_and_gives_back_what_it_does_not_need() {
         let memory = budget(8 * MIB);
         let mut growing = Growing::new(&memory);
         growing.grow_to(UNCOUNTED_BYTES).unwrap();
@@ -210,9 +232,33 @@ mod tests {
             growing.grow_to(bytes).unwrap();
             assert_eq!(memory.used(), MIB + AHEAD_BYTES);
         }
-        assert_eq!(growing.grow_to(6 * MIB).unwrap_err().code(), ErrorCode::ServerBusy);
-        let held = growing.into_held();
-        assert_eq!(memory.used(), MIB + AHEAD_BYTES);
+        let held = growing.finish(MIB + 1);
+        assert_eq!(memory.used(), MIB + 1);
+        drop(held);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn what_grows_takes_what_there_is() {
+        let memory = budget(8 * MIB);
+        let mut large = Growing::new(&memory);
+        large.grow_to(6 * MIB).unwrap();
+        assert_eq!(large.grow_to(6 * MIB + 1).unwrap_err().code(), ErrorCode::ServerBusy);
+        assert_eq!(memory.used(), 6 * MIB, "what has been taken stays");
+        Growing::new(&memory).grow_to(SMALL_BYTES).expect("small ones find room");
+        assert!(Growing::new(&memory).grow_to(SMALL_BYTES + 1).is_err());
+    }
+
+    #[test]
+    fn a_share_goes_with_a_reply() {
+        let memory = budget(8 * MIB);
+        let mut growing = Growing::new(&memory);
+        growing.grow_to(MIB).unwrap();
+        let mut extensions = Extensions::new();
+        growing.finish(MIB).unwrap().go_with(&mut extensions);
+        assert_eq!(memory.used(), MIB);
+        let held = Held::that_came_with(&mut extensions).unwrap();
+        assert!(Held::that_came_with(&mut extensions).is_none());
         drop(held);
         assert_eq!(memory.used(), 0);
     }

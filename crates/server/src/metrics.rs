@@ -127,14 +127,14 @@ impl Metrics {
     }
 }
 
-/// What requests and replies on their way hold, asked for when the figures are.
+/// What requests and replies hold, asked for when the figures are.
 #[derive(Debug)]
 struct MessageMemoryBytes(Arc<MessageMemory>);
 
 impl Collector for MessageMemoryBytes {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
         let bytes = ConstGauge::new(i64::try_from(self.0.used()).unwrap_or(i64::MAX));
-        let help = "Bytes of requests and replies on their way";
+        let help = "Bytes of requests and replies, on their way and in the making";
         let metric =
             encoder.encode_descriptor("message_memory_bytes", help, None, bytes.metric_type())?;
         bytes.encode(metric)

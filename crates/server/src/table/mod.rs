@@ -9,6 +9,7 @@ pub mod change_set;
 pub mod create_table;
 pub mod delete_table;
 pub mod entity_change;
+pub mod entity_page;
 pub mod get_entity;
 pub mod get_table;
 pub mod insert_entity;

@@ -114,6 +114,7 @@ fn pages_are_shorter_while_others_hold_the_memory() {
     let mut unread = target.connect_narrowly();
     unread.write_all(target.get_page().as_bytes()).unwrap();
     target.wait_until("tavola_message_memory_bytes", 4 * MIB as u64..);
+    // On one connection: each page is given back before the next is asked for.
     let pages = all_pages(&target.client, &target.table, &[], || {});
     assert!(pages.len() > 2, "{}", pages.len());
     let rows: Vec<_> = pages.iter().flatten().map(|row| row["RowKey"].clone()).collect();

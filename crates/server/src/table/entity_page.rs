@@ -1,0 +1,296 @@
+//! One page of entities in the making.
+//!
+//! The visitor is the executor: it filters, projects and writes JSON straight from the stored bytes. A page ends at `$top`
+//! or 1000 entities, at about 4 MiB, when its server time is used up, or when there is no more memory for messages. The
+//! next one begins with the first row that has not been looked at, or that found no room.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use tavola_engine::Visitor;
+use tavola_wire::ErrorCode;
+use tavola_wire::entity::{EntityRef, MalformedEntity};
+use tavola_wire::filter::{Program, Scratch, Span};
+use tavola_wire::json::EntityFormat;
+use tavola_wire::key::read_entity_key;
+use tavola_wire::names::key_problem;
+use tavola_wire::negotiate::MetadataLevel;
+
+use crate::error::{Result, corrupt};
+use crate::layout::entity_key_of;
+use crate::message_memory::{Growing, Held};
+
+/// A page that has grown beyond this ends, whatever its count.
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Rows that are looked at behind a full page for one that matches: a token is for a page that has something.
+const PEEKED_ROWS_MAX: usize = 1000;
+/// Rows between two looks at the clock.
+const ROWS_PER_TIME_CHECK: u64 = 64;
+/// What ends the list has its room from the start.
+const LIST_END_BYTES: usize = 2;
+
+/// It is handed from one to the other, and large.
+pub struct Page {
+    format: EntityFormat,
+    residual: Option<Program>,
+    scratch: Scratch,
+    body: Vec<u8>,
+    memory: Growing,
+    examined: u64,
+    returned: usize,
+    returned_max: usize,
+    /// Rows looked at since the page was full.
+    peeked: usize,
+    deadline: Instant,
+    /// The entity key of the first row of the next page.
+    next: Option<Vec<u8>>,
+    failure: Option<Failure>,
+}
+
+/// A page that will not change any more.
+pub struct FinishedPage {
+    pub level: MetadataLevel,
+    pub body: Vec<u8>,
+    /// Its share of the memory for messages.
+    pub held: Option<Held>,
+    pub examined: u64,
+    pub returned: usize,
+    /// The entity key of the first row of the next page.
+    pub next: Option<Vec<u8>>,
+}
+
+impl Page {
+    pub fn new(
+        format: EntityFormat,
+        residual: Option<Program>,
+        returned_max: usize,
+        deadline: Instant,
+        memory: Growing,
+    ) -> Box<Self> {
+        let mut body = Vec::with_capacity(1024);
+        format.push_list_start(&mut body);
+        Box::new(Self {
+            format,
+            residual,
+            scratch: Scratch::default(),
+            body,
+            memory,
+            examined: 0,
+            returned: 0,
+            returned_max,
+            peeked: 0,
+            deadline,
+            next: None,
+            failure: None,
+        })
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.next.is_some() || self.failure.is_some()
+    }
+
+    /// Whether the page must end before the next row. At least one row is examined, so that paging advances.
+    fn is_over(&self) -> bool {
+        self.body.len() >= PAGE_BYTES_MAX
+            || self.peeked >= PEEKED_ROWS_MAX
+            || (self.examined > 0
+                && self.examined.is_multiple_of(ROWS_PER_TIME_CHECK)
+                && Instant::now() >= self.deadline)
+    }
+
+    /// Ends the page before a span when the time is up: what is not found is not counted.
+    pub fn end_in_time(&mut self, next: Option<&Span>) {
+        if Instant::now() >= self.deadline {
+            self.next = next.and_then(first_key);
+        }
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// 500 when a row is damaged, 503 `ServerBusy` when there is no memory for the first row.
+    pub fn finish(self: Box<Self>) -> Result<FinishedPage> {
+        let Self { format, mut body, memory, examined, returned, next, failure, .. } = *self;
+        match failure {
+            Some(Failure::Malformed(malformed)) => return Err(corrupt(malformed)),
+            Some(Failure::NoMemory) => return Err(ErrorCode::ServerBusy.into()),
+            None => {}
+        }
+        format.push_list_end(&mut body);
+        let held = memory.finish(body.len());
+        Ok(FinishedPage { level: format.level(), body, held, examined, returned, next })
+    }
+
+    /// Takes the row, leaves it out, or finds it to be the first of the next page.
+    fn examine(&mut self, entity_key: &[u8], value: &[u8]) -> Result<Found, Failure> {
+        let is_full = self.returned == self.returned_max;
+        if is_full && self.residual.is_none() {
+            return Ok(Found::NextPage);
+        }
+        self.examined += 1;
+        self.peeked += usize::from(is_full);
+        let entity = EntityRef::parse(value)?;
+        if let Some(residual) = &self.residual
+            && !residual.matches(entity_key, entity, &mut self.scratch)?
+        {
+            return Ok(Found::ThisPage);
+        }
+        if is_full {
+            return Ok(Found::NextPage);
+        }
+        let (partition_key, row_key) =
+            read_entity_key(entity_key).ok_or(MalformedEntity { at: 0 })?;
+        let (first, before) = (self.returned == 0, self.body.len());
+        self.format.push_item(&mut self.body, first, &partition_key, &row_key, entity)?;
+        if self.memory.grow_to(self.body.len() + LIST_END_BYTES).is_err() {
+            self.body.truncate(before);
+            // Or the reply would hold the room of a row that there is none for.
+            self.body.shrink_to(before + LIST_END_BYTES);
+            return if self.examined == 1 { Err(Failure::NoMemory) } else { Ok(Found::NextPage) };
+        }
+        self.returned += 1;
+        Ok(Found::ThisPage)
+    }
+}
+
+/// The key that a span begins with, if it does: a page cannot end between two keys.
+fn first_key(span: &Span) -> Option<Vec<u8>> {
+    let (partition_key, row_key) = read_entity_key(&span.start)?;
+    let are_keys = key_problem(&partition_key).is_none() && key_problem(&row_key).is_none();
+    are_keys.then(|| span.start.clone())
+}
+
+/// Why there is no page.
+enum Failure {
+    Malformed(MalformedEntity),
+    /// The first row is too much.
+    NoMemory,
+}
+
+impl From<MalformedEntity> for Failure {
+    fn from(malformed: MalformedEntity) -> Self {
+        Self::Malformed(malformed)
+    }
+}
+
+/// Which page a row belongs to, be it in it or left out of it.
+enum Found {
+    ThisPage,
+    NextPage,
+}
+
+impl Visitor for Box<Page> {
+    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        let entity_key = entity_key_of(key);
+        let found =
+            if self.is_over() { Ok(Found::NextPage) } else { self.examine(entity_key, value) };
+        match found {
+            Ok(Found::ThisPage) => return ControlFlow::Continue(()),
+            Ok(Found::NextPage) => self.next = Some(entity_key.to_vec()),
+            Err(failure) => self.failure = Some(failure),
+        }
+        ControlFlow::Break(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use serde_json::Value as Json;
+    use tavola_wire::entity::{EntityWriter, Value};
+    use tavola_wire::filter::Plan;
+
+    use super::*;
+    use crate::layout::{EntityKeys, TableId};
+    use crate::message_memory::MessageMemory;
+
+    const MIB: usize = 1024 * 1024;
+
+    /// Of eight, of which six are for large messages: memory, and who holds these.
+    fn memory_of_which_others_hold(bytes: usize) -> (Arc<MessageMemory>, Growing) {
+        let memory = Arc::new(MessageMemory::new(8 * MIB));
+        let mut others = Growing::new(&memory);
+        others.grow_to(bytes).unwrap();
+        (memory, others)
+    }
+
+    /// Shows rows to a page, named by their number, with a text of so many bytes each.
+    fn show(filter: &str, memory: &Arc<MessageMemory>, rows: &[usize]) -> Box<Page> {
+        let format = EntityFormat::new(MetadataLevel::None, "", "", "t", None).unwrap();
+        let residual = Plan::read(filter).unwrap().residual;
+        let deadline = Instant::now() + Duration::from_secs(600);
+        let mut page = Page::new(format, residual, 1000, deadline, Growing::new(memory));
+        for (number, bytes) in rows.iter().enumerate() {
+            let mut entity = EntityWriter::new();
+            entity.push("Size", Value::Int32(i32::try_from(*bytes).unwrap()));
+            entity.push("Text", Value::String(&"x".repeat(*bytes)));
+            let key = EntityKeys::of(TableId(1)).key("p", &number.to_string());
+            if page.visit(&key, &entity.finish()).is_break() {
+                break;
+            }
+        }
+        page
+    }
+
+    /// The row keys on a page, and that of the first row of the next one.
+    fn row_keys(page: &FinishedPage) -> (Vec<String>, Option<String>) {
+        let json: Json = serde_json::from_slice(&page.body).expect("JSON");
+        let rows = json["value"].as_array().expect("a list").iter();
+        let keys = rows.map(|row| row["RowKey"].as_str().expect("a key").to_owned());
+        let next = page.next.as_deref().and_then(read_entity_key);
+        (keys.collect(), next.map(|(_, row_key)| row_key.into_owned()))
+    }
+
+    #[test]
+    fn a_page_ends_where_there_is_no_more_memory() {
+        let (memory, others) = memory_of_which_others_hold(3 * MIB);
+        let held_by_others = memory.used();
+        let page = show("Size gt 0", &memory, &[MIB, MIB, MIB, 10]).finish().unwrap();
+        assert_eq!(row_keys(&page), (vec!["0".to_owned(), "1".to_owned()], Some("2".to_owned())));
+        assert_eq!(memory.used(), held_by_others + page.body.len());
+        let spare = page.body.capacity() - page.body.len();
+        assert!(spare < 1024, "the row without room still has it: {spare} bytes");
+        drop((page, others));
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn without_memory_for_the_first_row_there_is_no_page() {
+        let (memory, others) = memory_of_which_others_hold(6 * MIB);
+        let page = show("Size gt 0", &memory, &[MIB, 10]);
+        assert_eq!(page.finish().err().map(|error| error.code()), Some(ErrorCode::ServerBusy));
+        let small = show("Size gt 0", &memory, &[60 * 1024, MIB]).finish().unwrap();
+        assert_eq!(row_keys(&small), (vec!["0".to_owned()], Some("1".to_owned())));
+        drop((small, others));
+        assert_eq!(memory.used(), 0);
+    }
+
+    /// What was left out before it has been looked at, and is not again.
+    #[test]
+    fn a_page_may_end_before_its_first_match() {
+        let (memory, _others) = memory_of_which_others_hold(6 * MIB);
+        let page = show("Size gt 100", &memory, &[10, 10, MIB]).finish().unwrap();
+        assert_eq!(row_keys(&page), (vec![], Some("2".to_owned())));
+        assert_eq!((page.examined, page.returned), (3, 0));
+    }
+
+    #[test]
+    fn a_page_can_end_before_points_and_most_ranges() {
+        let cases = [
+            ("PartitionKey eq 'a' and RowKey eq '1'", Some(("a", "1"))),
+            ("PartitionKey eq 'a' and RowKey ge '1' and RowKey lt '2'", Some(("a", "1"))),
+            ("PartitionKey eq 'a'", Some(("a", ""))),
+            ("PartitionKey eq 'a' and RowKey gt '1'", None),
+            ("A eq 1", None),
+        ];
+        for (filter, expected) in cases {
+            let plan = Plan::read(filter).unwrap();
+            let key = first_key(&plan.spans[0]);
+            let found = key.as_deref().and_then(read_entity_key);
+            let found = found.as_ref().map(|(partition, row)| (&**partition, &**row));
+            assert_eq!(found, expected, "{filter}");
+        }
+    }
+}
