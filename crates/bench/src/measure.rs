@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
 use crate::histogram::Histogram;
-use crate::host::undisturbed;
+use crate::host::{self, undisturbed};
 use crate::process;
 use crate::random::Random;
 use crate::request::Client;
@@ -43,8 +43,8 @@ pub struct Tally {
     /// CPU time of the server, where its process is known.
     pub server_cpu: Option<f64>,
     pub driver_cpu: Option<f64>,
-    /// The share of the processors that the host took away, as the caller has found.
-    pub stolen: f64,
+    /// The share of the processors that the host took away, where that is known.
+    pub stolen: Option<f64>,
 }
 
 /// The rounds of one workload against one server, summed up.
@@ -123,18 +123,24 @@ impl Contender {
         self.measure(work, connections, duration, seed).await
     }
 
-    /// Measures after a warm-up, while the host is quiet if it can be had.
+    /// Measures after a warm-up, while the host is quiet if it can be had. What failed in a round that does not count
+    /// failed all the same.
     pub fn measure_undisturbed(
         &self,
         runtime: &Runtime,
+        prepare: impl FnMut(),
         work: &Arc<Work>,
         connections: usize,
         duration: Duration,
         seed: u64,
     ) -> anyhow::Result<Tally> {
-        let measure = || self.measure_warm(work, connections, duration, seed);
-        let (tally, stolen) = undisturbed(|| Ok(runtime.block_on(measure())))?;
-        Ok(Tally { stolen, ..tally })
+        let mut failed = Tally::default();
+        let (tally, stolen) = undisturbed(prepare, || {
+            let mut tally = runtime.block_on(self.measure_warm(work, connections, duration, seed));
+            failed.add_failures(&std::mem::take(&mut tally.failures));
+            Ok(tally)
+        })?;
+        Ok(Tally { stolen, failures: failed.failures, ..tally })
     }
 
     fn cpu(&self) -> Option<f64> {
@@ -183,7 +189,11 @@ impl Tally {
     pub fn add(&mut self, other: &Self) {
         self.latency.add(&other.latency);
         self.entities += other.entities;
-        for (failure, count) in &other.failures {
+        self.add_failures(&other.failures);
+    }
+
+    fn add_failures(&mut self, failures: &BTreeMap<String, u64>) {
+        for (failure, count) in failures {
             *self.failures.entry(failure.clone()).or_default() += count;
         }
     }
@@ -229,7 +239,7 @@ impl Row {
             max_micros: total.latency.max_micros(),
             server_cpu_micros_per_operation: per_operation(sum(|round| round.server_cpu)),
             driver_cpu_micros_per_operation: per_operation(sum(|round| round.driver_cpu)),
-            stolen_max: rounds.iter().map(|round| round.stolen).reduce(f64::max),
+            stolen_max: host::most(rounds.iter().map(|round| round.stolen)),
             failures: total.failures,
         }
     }

@@ -151,7 +151,8 @@ fn compared(result: &CompareResult) -> String {
             number(rate)
         );
     }
-    out += &stolen(result.rows.iter().map(|row| row.stolen_max));
+    let engine = [result.bare_engine_stolen_max];
+    out += &stolen(result.rows.iter().map(|row| row.stolen_max).chain(engine));
     format!("{out}\n{}", side_by_side(&result.rows))
 }
 

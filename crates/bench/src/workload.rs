@@ -15,8 +15,8 @@ pub const TRANSACTION_ROWS: u64 = 100;
 /// Entities on a full page.
 pub const PAGE_ROWS: u64 = 1000;
 
-/// One kind of operation. The names are those on the command line and in reports, the order is that of measuring: first what
-/// reads, so that it meets what was loaded, and not the million rows that the others leave behind.
+/// One kind of operation. The names are those on the command line and in reports, the order is that of measuring: first
+/// what reads, so that it meets what was loaded, and not the million rows that the others leave behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Workload {
     /// One entity by its keys

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::run::{Plan, side_by_side};
 use super::{Setting, Stage};
 use crate::bare_engine::{BareEngine, Committed};
-use crate::host::undisturbed;
+use crate::host::{self, undisturbed};
 use crate::measure::{Contender, Row, median};
 use crate::servers;
 use crate::table::{micros, number};
@@ -51,6 +51,8 @@ pub struct CompareResult {
     pub rows: Vec<Row>,
     pub bare_engine_rows_per_second: Option<f64>,
     pub bare_engine_cpu_micros_per_transaction: Option<f64>,
+    /// The largest share of the processors that the host took away while the bare engine was measured.
+    pub bare_engine_stolen_max: Option<f64>,
 }
 
 impl CompareResult {
@@ -89,7 +91,7 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<()> {
     let plan = options.plan();
     let rows = plan.run(&contenders, &mut |workload| {
         if workload == Workload::Egt100 {
-            committed.push(undisturbed(|| commit(&mut engine, plan.round))?.0);
+            committed.push(undisturbed(|| {}, || commit(&mut engine, plan.round))?);
         }
         Ok(())
     })?;
@@ -125,10 +127,11 @@ impl CompareOptions {
         &self,
         stage: &Stage,
         rows: Vec<Row>,
-        committed: &[Committed],
+        committed: &[(Committed, Option<f64>)],
     ) -> anyhow::Result<CompareResult> {
         let of = |what: fn(&Committed) -> f64| {
-            (!committed.is_empty()).then(|| median(committed.iter().map(what).collect()))
+            let figures = committed.iter().map(|(round, _)| what(round));
+            (!committed.is_empty()).then(|| median(figures.collect()))
         };
         Ok(CompareResult {
             connections: self.connections,
@@ -140,6 +143,7 @@ impl CompareOptions {
             rows,
             bare_engine_rows_per_second: of(|round| round.rows_per_second),
             bare_engine_cpu_micros_per_transaction: of(|round| round.cpu_micros_per_transaction),
+            bare_engine_stolen_max: host::most(committed.iter().map(|(_, stolen)| *stolen)),
         })
     }
 

@@ -12,7 +12,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
-use super::{Setting, Stage, runtime, wait_until_settled};
+use super::{Setting, Stage, let_rest, runtime, wait_until_settled};
 use crate::entity::Keys;
 use crate::host;
 use crate::load::load;
@@ -139,8 +139,15 @@ impl Grown {
         duration: Duration,
         round: u64,
     ) -> anyhow::Result<Tally> {
-        let tally =
-            self.contender.measure_undisturbed(runtime, work, connections, duration, round)?;
+        let rest = || let_rest(&[self.server.pid()]);
+        let tally = self.contender.measure_undisturbed(
+            runtime,
+            rest,
+            work,
+            connections,
+            duration,
+            round,
+        )?;
         ensure!(tally.failures.is_empty(), "operations failed: {:?}", tally.failures);
         Ok(tally)
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::ensure;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -57,16 +58,16 @@ pub fn latency(options: &LatencyOptions) -> anyhow::Result<()> {
     let (mut inserts, mut syncs) = (Histogram::new(), Histogram::new());
     let mut stolen_max = None;
     for number in 0..options.rounds {
-        let ((synced, inserted), stolen) = undisturbed(|| {
+        let rest = || let_rest(&[server.pid()]);
+        let ((synced, inserted), stolen) = undisturbed(rest, || {
             let synced = fdatasync_for(stage.folder.path(), round)?;
-            let inserted = runtime.block_on(contender.measure_warm(&work, 1, round, number));
-            let_rest(&[server.pid()]);
-            Ok((synced, inserted))
+            let tally = runtime.block_on(contender.measure_warm(&work, 1, round, number));
+            ensure!(tally.failures.is_empty(), "inserts failed: {:?}", tally.failures);
+            Ok((synced, tally.latency))
         })?;
-        anyhow::ensure!(inserted.failures.is_empty(), "inserts failed: {:?}", inserted.failures);
         syncs.add(&synced);
-        inserts.add(&inserted.latency);
-        stolen_max = host::most([stolen_max, Some(stolen)]);
+        inserts.add(&inserted);
+        stolen_max = host::most([stolen_max, stolen]);
     }
     let result = LatencyResult {
         insert_p50_micros: inserts.micros(0.50),

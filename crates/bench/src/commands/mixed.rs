@@ -53,28 +53,29 @@ pub fn mixed(options: &MixedOptions) -> anyhow::Result<()> {
     let runtime = runtime()?;
     let contender = Contender::new(server.target("tavola"), Some(server.pid()), options.entities);
     runtime.block_on(load(&contender.target, TABLE, 0, options.entities))?;
-    let_rest(&[server.pid()]);
     let reading = Arc::new(Work::new(Workload::Get, TABLE, options.entities));
     let scanning = Arc::new(Work::new(Workload::ScanFilter, TABLE, options.entities));
     let round = Duration::from_secs_f64(options.seconds);
     let (mut alone, mut beside, mut scans) = (Vec::new(), Vec::new(), Vec::<Tally>::new());
     for number in 0..options.rounds {
         let connections = options.connections;
-        let (both, stolen) = undisturbed(|| {
-            Ok(runtime.block_on(async {
+        let rest = || let_rest(&[server.pid()]);
+        let ((reads, (reads_beside, scan)), stolen) = undisturbed(rest, || {
+            let (alone, beside) = runtime.block_on(async {
                 let alone = contender.measure_warm(&reading, connections, round, number).await;
                 let beside = contender.measure(&reading, connections, round, number);
                 let scan = contender.measure(&scanning, 1, round, number);
                 (alone, tokio::join!(beside, scan))
-            }))
+            });
+            for tally in [&alone, &beside.0, &beside.1] {
+                ensure!(tally.failures.is_empty(), "operations failed: {:?}", tally.failures);
+            }
+            Ok((alone, beside))
         })?;
-        let (reads, (reads_beside, scan)) = both;
         alone.push(Tally { stolen, ..reads });
         beside.push(Tally { stolen, ..reads_beside });
         scans.push(scan);
     }
-    let failed = alone.iter().chain(&beside).chain(&scans).find(|tally| !tally.failures.is_empty());
-    ensure!(failed.is_none(), "operations failed: {:?}", failed.map(|tally| &tally.failures));
     let scanned: f64 = scans.iter().map(|scan| scan.entities as f64).sum();
     let seconds: f64 = scans.iter().map(|scan| scan.elapsed.as_secs_f64()).sum();
     let mut result = MixedResult {

@@ -191,11 +191,17 @@ impl Plan {
                 } else {
                     Duration::ZERO
                 };
-                settle(pause, &contenders);
+                let prepare = || settle(pause, &contenders);
                 let seed = (round * contenders.len() + turn) as u64;
                 let (contender, work) = (contenders[at], &works[at]);
-                let tally =
-                    contender.measure_undisturbed(runtime, work, connections, self.round, seed)?;
+                let tally = contender.measure_undisturbed(
+                    runtime,
+                    prepare,
+                    work,
+                    connections,
+                    self.round,
+                    seed,
+                )?;
                 println!("{}", progress(contender, workload, &tally));
                 tallies[at].push(tally);
             }
