@@ -97,8 +97,8 @@ fn clients_that_never_read_are_cut_off() {
         .collect();
     // The bystander, and whoever asks for the figure.
     target.wait_until("tavola_connections", ..=3);
-    // Their pages together are 260 MiB, and the beginnings of them all 30.
-    target.memory().assert_grew_less_than(128 * MIB, before);
+    // Their pages together are 260 MiB. Of 16 they hold 12; the rest is what the allocator keeps for each thread.
+    target.memory().assert_grew_less_than(160 * MIB, before);
     bystander.finish();
     for mut stream in streams {
         let sent = read_until_closed(&mut stream);
