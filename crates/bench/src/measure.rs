@@ -136,8 +136,8 @@ impl Contender {
     ) -> anyhow::Result<Tally> {
         let mut failed = Tally::default();
         let (tally, stolen) = undisturbed(prepare, || {
-            let mut tally = runtime.block_on(self.measure_warm(work, connections, duration, seed));
-            failed.add_failures(&std::mem::take(&mut tally.failures));
+            let tally = runtime.block_on(self.measure_warm(work, connections, duration, seed));
+            failed.add_failures(&tally.failures);
             Ok(tally)
         })?;
         Ok(Tally { stolen, failures: failed.failures, ..tally })

@@ -60,6 +60,7 @@ impl<S: Sink> LoneCommits<S> {
         if job.keys().len() > 1 || !self.relief.is_possible() {
             return Err(job);
         }
+        // Not `lock_if_free`: where the committer has panicked with the group, nobody knows what is in it.
         let Ok(mut shared) = self.group.try_lock() else { return Err(job) };
         let Some(group) = shared.as_mut() else { return Err(job) };
         if !group.watch.ask() || group.last_took() > self.quick {

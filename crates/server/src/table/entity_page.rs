@@ -26,8 +26,6 @@ const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const PEEKED_ROWS_MAX: usize = 1000;
 /// Rows between two looks at the clock.
 const ROWS_PER_TIME_CHECK: u64 = 64;
-/// What ends the list has its room from the start.
-const LIST_END_BYTES: usize = 2;
 
 /// It is handed from one to the other, and large.
 pub struct Page {
@@ -142,10 +140,11 @@ impl Page {
             read_entity_key(entity_key).ok_or(MalformedEntity { at: 0 })?;
         let (first, before) = (self.returned == 0, self.body.len());
         self.format.push_item(&mut self.body, first, &partition_key, &row_key, entity)?;
-        if self.memory.grow_to(self.body.len() + LIST_END_BYTES).is_err() {
+        let with_end = |bytes: usize| bytes + EntityFormat::LIST_END.len();
+        if self.memory.grow_to(with_end(self.body.len())).is_err() {
             self.body.truncate(before);
             // Or the reply would hold the room of a row that there is none for.
-            self.body.shrink_to(before + LIST_END_BYTES);
+            self.body.shrink_to(with_end(before));
             return if self.examined == 1 { Err(Failure::NoMemory) } else { Ok(Found::NextPage) };
         }
         self.returned += 1;

@@ -25,6 +25,9 @@ pub struct EntityFormat {
 }
 
 impl EntityFormat {
+    /// What ends a list.
+    pub const LIST_END: &[u8] = b"]}";
+
     /// # Errors
     /// 400 `InvalidInput` for a `$select` of too many names.
     pub fn new(
@@ -100,7 +103,7 @@ impl EntityFormat {
 
     /// Appends everything after the last entity of a list.
     pub fn push_list_end(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"]}");
+        out.extend_from_slice(Self::LIST_END);
     }
 
     fn push_metadata(&self, out: &mut Vec<u8>, suffix: &[u8]) {
