@@ -2,11 +2,11 @@
 //! body but choices from which one is written, with boundaries that overlap and line ends that are mixed, and what
 //! was written must be what is read.
 
-use tavola_wire::batch::request::{OPERATIONS_MAX, PARTS_MAX};
-use tavola_wire::batch::response::Outcome;
-use tavola_wire::batch::{BatchRequest, BatchWriter, Operation, Part, PartResponse};
-use tavola_wire::if_match::IfMatch;
-use tavola_wire::negotiate::{MetadataLevel, Preference};
+use tavola_wire::table::batch::request::{OPERATIONS_MAX, PARTS_MAX};
+use tavola_wire::table::batch::response::Outcome;
+use tavola_wire::table::batch::{BatchRequest, BatchWriter, Operation, Part, PartResponse};
+use tavola_wire::table::if_match::IfMatch;
+use tavola_wire::table::negotiate::{MetadataLevel, Preference};
 use tavola_wire::verb::Verb;
 
 use crate::input::assert_refusal;

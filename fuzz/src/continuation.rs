@@ -1,7 +1,7 @@
 //! Continuation tokens: `NextPartitionKey`, `NextRowKey` and `NextTableName`, each on its line.
 
-use tavola_wire::continuation::{EntityContinuation, encode, table_from_query};
-use tavola_wire::names::key_problem;
+use tavola_wire::table::continuation::{EntityContinuation, encode, table_from_query};
+use tavola_wire::table::names::key_problem;
 
 use crate::input::{assert_refusal, lines};
 

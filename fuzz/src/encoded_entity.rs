@@ -1,13 +1,13 @@
 //! Stored bytes: an entity's, which only a broken disk makes malformed, and which must be refused then, not
 //! believed and not stumbled over.
 
-use tavola_wire::entity::{
+use tavola_wire::table::filter::{Program, Scratch, parse};
+use tavola_wire::table::json::EntityFormat;
+use tavola_wire::table::negotiate::MetadataLevel;
+use tavola_wire::table::stored::{
     EdmType, EntityRef, EntityWriter, MalformedEntity, Property, Value, check_entity, merge,
     set_timestamp,
 };
-use tavola_wire::filter::{Program, Scratch, parse};
-use tavola_wire::json::EntityFormat;
-use tavola_wire::negotiate::MetadataLevel;
 
 pub fn run(data: &[u8]) {
     let entity = match EntityRef::parse(data) {

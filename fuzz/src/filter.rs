@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use tavola_wire::continuation::{EntityContinuation, encode};
-use tavola_wire::entity::EntityRef;
-use tavola_wire::filter::{
+use tavola_wire::table::continuation::{EntityContinuation, encode};
+use tavola_wire::table::filter::{
     Comparison, Expr, Literal, Plan, Program, Scratch, Span, TableFilter, parse,
 };
-use tavola_wire::key::{push_entity_key, read_entity_key};
-use tavola_wire::names::key_problem;
+use tavola_wire::table::names::key_problem;
+use tavola_wire::table::stored::EntityRef;
+use tavola_wire::table::stored::key::{push_entity_key, read_entity_key};
 use tavola_wire::{ErrorCode, Ticks};
 
 use crate::input::lines;

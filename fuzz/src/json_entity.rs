@@ -6,13 +6,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value as Json;
 use tavola_wire::Ticks;
-use tavola_wire::entity::{
+use tavola_wire::table::json::{EntityBody, EntityFormat, read_entity, read_table_name};
+use tavola_wire::table::names::key_problem;
+use tavola_wire::table::negotiate::MetadataLevel;
+use tavola_wire::table::stored::{
     EntityRef, EntityWriter, PROPERTIES_MAX, Property, Value, check_name, check_value, merge,
     set_timestamp,
 };
-use tavola_wire::json::{EntityBody, EntityFormat, read_entity, read_table_name};
-use tavola_wire::names::key_problem;
-use tavola_wire::negotiate::MetadataLevel;
 
 use crate::input::assert_refusal;
 

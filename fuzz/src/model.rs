@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use tavola_wire::Ticks;
-use tavola_wire::entity::{EntityWriter, Value, set_timestamp};
-use tavola_wire::filter::{Comparison, Expr, Literal, Operator};
-use tavola_wire::key::push_entity_key;
+use tavola_wire::table::filter::{Comparison, Expr, Literal, Operator};
+use tavola_wire::table::stored::key::push_entity_key;
+use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
 
 /// The signature of a text, as the protocol writes it.
 pub fn hmac_base64(secret: &[u8], text: &str) -> String {

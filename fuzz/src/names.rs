@@ -1,12 +1,12 @@
 //! Names of tables, keys and ETags: a name, two pairs of keys, and an `If-Match`, each on its line.
 
 use tavola_wire::Ticks;
-use tavola_wire::entity::{check_name, utf16_units};
-use tavola_wire::if_match::IfMatch;
-use tavola_wire::key::{
+use tavola_wire::table::if_match::IfMatch;
+use tavola_wire::table::names::{KEY_UNITS_MAX, KeyName, TableName, check_key, key_problem};
+use tavola_wire::table::stored::key::{
     compare_text, push_entity_key, push_ordered, read_entity_key, read_ordered,
 };
-use tavola_wire::names::{KEY_UNITS_MAX, KeyName, TableName, check_key, key_problem};
+use tavola_wire::table::stored::{check_name, utf16_units};
 
 use crate::input::{assert_refusal, lines};
 

@@ -12,8 +12,8 @@ use tavola_wire::auth::AccountKey;
 use tavola_wire::auth::sas::{
     Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin, START_SKEW_TICKS, SasToken,
 };
-use tavola_wire::key::push_entity_key;
-use tavola_wire::names::key_problem;
+use tavola_wire::table::names::key_problem;
+use tavola_wire::table::stored::key::push_entity_key;
 use tavola_wire::uri::QueryString;
 use tavola_wire::xml::acl::{self, SignedIdentifier};
 use tavola_wire::{ErrorCode, StorageError, Ticks};

@@ -1,12 +1,14 @@
 //! A request's URL: `host`, raw path, query string and method, each on its line.
 
-use tavola_wire::continuation::EntityContinuation;
-use tavola_wire::negotiate::{MetadataLevel, Preference, ServiceVersion};
-use tavola_wire::select::{SELECT_NAMES_MAX, Select};
+use tavola_wire::ServiceVersion;
+use tavola_wire::table::ResourcePath;
+use tavola_wire::table::continuation::EntityContinuation;
+use tavola_wire::table::negotiate::{MetadataLevel, Preference};
+use tavola_wire::table::select::{SELECT_NAMES_MAX, Select};
 use tavola_wire::uri::address::split_inner_url;
 use tavola_wire::uri::percent::{decode_path, decode_query, write_entity_link, write_key};
 use tavola_wire::uri::query::{PARAMETERS_MAX, TIMEOUT_SECONDS_MAX, TOP_MAX};
-use tavola_wire::uri::{Address, AddressRules, QueryString, ResourcePath};
+use tavola_wire::uri::{Address, AddressRules, QueryString};
 use tavola_wire::verb::Verb;
 
 use crate::input::{assert_refusal, lines};

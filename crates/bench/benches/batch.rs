@@ -7,8 +7,8 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tavola_bench::entity::Keys;
 use tavola_bench::micro::entity_json;
-use tavola_wire::batch::{BatchRequest, Part};
-use tavola_wire::json::read_entity;
+use tavola_wire::table::batch::{BatchRequest, Part};
+use tavola_wire::table::json::read_entity;
 
 const ROWS: u64 = 100;
 

@@ -7,8 +7,8 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use tavola_bench::entity::Keys;
 use tavola_bench::micro::stored_entity;
-use tavola_wire::entity::{EntityRef, EntityWriter, merge};
-use tavola_wire::json::read_entity;
+use tavola_wire::table::json::read_entity;
+use tavola_wire::table::stored::{EntityRef, EntityWriter, merge};
 
 fn codec(criterion: &mut Criterion) {
     let stored = stored_entity(Keys::default(), 7);

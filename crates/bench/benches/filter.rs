@@ -7,8 +7,8 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tavola_bench::entity::Keys;
 use tavola_bench::micro::{stored_entity, stored_key};
-use tavola_wire::entity::EntityRef;
-use tavola_wire::filter::{Plan, Program, Scratch, parse};
+use tavola_wire::table::filter::{Plan, Program, Scratch, parse};
+use tavola_wire::table::stored::EntityRef;
 
 const ROWS: u64 = 1000;
 const FILTERS: [(&str, &str); 4] = [

@@ -7,9 +7,9 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tavola_bench::entity::Keys;
 use tavola_bench::micro::{entity_json, stored_entity};
-use tavola_wire::entity::EntityRef;
-use tavola_wire::json::{EntityFormat, read_entity};
-use tavola_wire::negotiate::MetadataLevel;
+use tavola_wire::table::json::{EntityFormat, read_entity};
+use tavola_wire::table::negotiate::MetadataLevel;
+use tavola_wire::table::stored::EntityRef;
 
 fn reading(criterion: &mut Criterion) {
     let json = entity_json(Keys::default(), 7);

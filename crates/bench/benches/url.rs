@@ -5,7 +5,8 @@ mod common;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use tavola_wire::uri::{Address, AddressRules, QueryString, ResourcePath};
+use tavola_wire::table::ResourcePath;
+use tavola_wire::uri::{Address, AddressRules, QueryString};
 
 const HOST: &str = "127.0.0.1:10002";
 const ENTITY: &str = "/devstoreaccount1/bench(PartitionKey='p00007',RowKey='r0000000007')";

@@ -141,8 +141,8 @@ fn push_padded(out: &mut Vec<u8>, number: u64, width: usize) {
 
 #[cfg(test)]
 mod tests {
-    use tavola_wire::entity::{EdmType, EntityRef};
-    use tavola_wire::json::read_entity;
+    use tavola_wire::table::json::read_entity;
+    use tavola_wire::table::stored::{EdmType, EntityRef};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! What the micro-benchmarks (`benches/`) share: the entities of the loads, as JSON and as they are stored.
 
-use tavola_wire::json::read_entity;
-use tavola_wire::key::push_entity_key;
+use tavola_wire::table::json::read_entity;
+use tavola_wire::table::stored::key::push_entity_key;
 
 use crate::entity::Keys;
 

@@ -162,7 +162,7 @@ pub use tavola_wire::auth::sas::{
 /// assert_eq!(EdmType::Int64.name(), "Edm.Int64");
 /// ```
 #[doc(inline)]
-pub use tavola_wire::entity::EdmType;
+pub use tavola_wire::table::stored::EdmType;
 
 /// A stored access policy, which signatures can refer to by its id.
 ///

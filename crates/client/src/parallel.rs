@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
-use tavola_wire::key::compare_text;
+use tavola_wire::table::stored::key::compare_text;
 
 use crate::clients::{QueryOptions, TableClient};
 use crate::entity::{Stored, TableEntity};

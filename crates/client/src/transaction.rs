@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use azure_core::Uuid;
 use azure_core::http::{ClientMethodOptions, Etag, Method};
-use tavola_wire::batch::request::OPERATIONS_MAX;
-use tavola_wire::batch::{BatchRequestWriter, OutgoingOperation, read_response};
+use tavola_wire::table::batch::request::OPERATIONS_MAX;
+use tavola_wire::table::batch::{BatchRequestWriter, OutgoingOperation, read_response};
 
 use crate::clients::{Call, Core, Format, IfMatch, UpdateMode, entity_link, method_of};
 use crate::encryption::EncryptionPolicy;

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use azure_core::Uuid;
 use azure_core::time::OffsetDateTime;
 use bytes::Bytes;
-use tavola_wire::entity::EdmType;
+use tavola_wire::table::stored::EdmType;
 
 use crate::error::{Result, conversion};
 

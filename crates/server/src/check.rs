@@ -11,9 +11,9 @@ use std::path::Path;
 use bytes::Bytes;
 use tavola_engine::{CheckedRows, FilesReport, FolderCheck, KeyRange, OpenError, Visitor};
 use tavola_wire::Ticks;
-use tavola_wire::entity::{EntityRef, check_entity as check_limits, check_name};
-use tavola_wire::key::read_entity_key;
-use tavola_wire::names::{TableName, key_problem};
+use tavola_wire::table::names::{TableName, key_problem};
+use tavola_wire::table::stored::key::read_entity_key;
+use tavola_wire::table::stored::{EntityRef, check_entity as check_limits, check_name};
 use tavola_wire::xml::acl;
 
 use crate::auth::accounts::decode_properties;

@@ -1,7 +1,7 @@
 //! What the check says about rows that nobody should have written.
 
 use tavola_engine::{Decision, EmbeddedEngine, EmbeddedOptions, Engine, Transition, WriteSet};
-use tavola_wire::entity::{EntityWriter, Value, set_timestamp};
+use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
 
 use super::*;
 use crate::layout::{AccountId, EntityKeys, TableId};

@@ -11,8 +11,8 @@ use http::header::{ACCEPT, EXPECT};
 use http::request::Parts;
 use hyper::body::{Body, Incoming};
 use tavola_engine::panic_message;
-use tavola_wire::negotiate::ServiceVersion;
-use tavola_wire::uri::ResourcePath;
+use tavola_wire::ServiceVersion;
+use tavola_wire::table::ResourcePath;
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
 

@@ -6,8 +6,9 @@ use http::HeaderName;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::request::Parts;
 use tavola_wire::ErrorCode;
-use tavola_wire::if_match::malformed;
-use tavola_wire::negotiate::{MetadataLevel, Preference, ServiceVersion, is_media_type};
+use tavola_wire::ServiceVersion;
+use tavola_wire::table::if_match::malformed;
+use tavola_wire::table::negotiate::{MetadataLevel, Preference, is_media_type};
 use tavola_wire::uri::{Address, AddressRules, QueryString};
 use tavola_wire::verb::Verb;
 

@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tavola_wire::entity::{guid_text, push_guid};
+use tavola_wire::table::stored::{guid_text, push_guid};
 
 /// Makes ids in the form of a GUID: half from a counter, half from a seed of the process.
 #[derive(Debug)]

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, SERVER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use tavola_wire::json::push_error;
-use tavola_wire::negotiate::{MetadataLevel, Preference, ServiceVersion};
+use tavola_wire::ServiceVersion;
+use tavola_wire::table::json::push_error;
+use tavola_wire::table::negotiate::{MetadataLevel, Preference};
 use tavola_wire::{ErrorCode, StorageError, Ticks, xml};
 
 use crate::ids::Id;

@@ -2,8 +2,9 @@
 //!
 //! Done by hand, because the protocol's routes live in parentheses, `comp=` and headers.
 
-use tavola_wire::names::TableName;
-use tavola_wire::uri::{QueryString, ResourcePath, UrlKey};
+use tavola_wire::table::names::TableName;
+use tavola_wire::table::{ResourcePath, UrlKey};
+use tavola_wire::uri::QueryString;
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
 

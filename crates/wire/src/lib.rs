@@ -1,26 +1,19 @@
-//! The Azure Table storage protocol as pure functions: no I/O, no clock, no runtime.
+//! The Azure Storage protocol as pure functions: no I/O, no clock, no runtime.
 //!
-//! Everything that crosses the wire is parsed into a type here, and printed from one: EDM values and
-//! entities, JSON, `$filter`, `$batch`, XML bodies, signatures, names, limits and error codes.
+//! Everything that crosses the wire is parsed into a type here, and printed from one. At the top stands what all
+//! services share: addresses, versions, signatures, XML documents, error codes. [`table`] is what the table service adds.
 
 mod append;
 pub mod auth;
-pub mod batch;
-pub mod continuation;
 pub mod cors;
-pub mod entity;
 pub mod error;
-pub mod filter;
-pub mod if_match;
-pub mod json;
-pub mod key;
-pub mod names;
-pub mod negotiate;
-pub mod select;
+pub mod table;
 pub mod ticks;
 pub mod uri;
 pub mod verb;
+pub mod version;
 pub mod xml;
 
 pub use error::{ErrorCode, StorageError};
 pub use ticks::Ticks;
+pub use version::ServiceVersion;

@@ -9,7 +9,7 @@ use azure_core::http::{
     ClientMethodOptions, ClientOptions, Method, Pipeline, PipelineSendOptions, RawResponse,
     Request, Transport, Url,
 };
-use tavola_wire::names::TableName;
+use tavola_wire::table::names::TableName;
 
 use super::TableClientOptions;
 use crate::attempts::{Attempts, AttemptsPolicy};

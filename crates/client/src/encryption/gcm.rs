@@ -7,7 +7,7 @@
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
 use azure_core::Uuid;
-use tavola_wire::entity::{BINARY_BYTES_MAX, EdmType};
+use tavola_wire::table::stored::{BINARY_BYTES_MAX, EdmType};
 
 use super::METADATA_2;
 use crate::entity::Entity;

@@ -1,6 +1,6 @@
 //! An entity whose shape is known at run time only.
 
-use tavola_wire::names::{KeyName, check_key};
+use tavola_wire::table::names::{KeyName, check_key};
 
 use crate::error::{Result, conversion};
 use crate::value::{EdmProperty, EdmValue};

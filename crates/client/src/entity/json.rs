@@ -7,8 +7,8 @@ use azure_core::http::Etag;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use tavola_wire::entity::EdmType;
-use tavola_wire::json::push_string;
+use tavola_wire::table::json::push_string;
+use tavola_wire::table::stored::EdmType;
 
 use super::{Entity, Stored};
 use crate::error::{Result, conversion};
@@ -334,7 +334,7 @@ mod tests {
             let entity = Entity::new(key, "\u{1F600}\"\\").with("Prop", value);
             let body = write_entity(&entity);
             prop_assert_eq!(read_entity(&body).unwrap().value, entity.clone());
-            let served = tavola_wire::json::read_entity(&body).unwrap();
+            let served = tavola_wire::table::json::read_entity(&body).unwrap();
             prop_assert_eq!(served.partition_key.as_deref(), Some(entity.partition_key()));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tavola_wire::filter::{Comparison, Expr, Literal, Operator, Plan, QueryKind};
+use tavola_wire::table::filter::{Comparison, Expr, Literal, Operator, Plan, QueryKind};
 
 use super::Filter;
 

@@ -26,7 +26,7 @@ mod prefix;
 use std::fmt;
 use std::ops::{BitAnd, BitOr, Not};
 
-use tavola_wire::filter::{self, Comparison, Expr, Literal};
+use tavola_wire::table::filter::{self, Comparison, Expr, Literal};
 
 use crate::error::{Result, conversion};
 use crate::value::EdmValue;
@@ -35,7 +35,7 @@ pub use column::{Column, PARTITION_KEY, ROW_KEY, TIMESTAMP};
 pub use cost::{QueryCost, ScanWarning};
 pub use prefix::prefix_end;
 #[doc(hidden)]
-pub use tavola_wire::filter::Operator;
+pub use tavola_wire::table::filter::Operator;
 
 /// Which entities a query finds.
 ///

@@ -37,7 +37,7 @@ fn next_character(character: char) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tavola_wire::key::compare_text;
+    use tavola_wire::table::stored::key::compare_text;
 
     use super::*;
 

@@ -351,8 +351,8 @@ fn read_code(rest: &mut std::str::Chars<'_>) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tavola_wire::key::compare_text;
-    use tavola_wire::names::key_problem;
+    use tavola_wire::table::names::key_problem;
+    use tavola_wire::table::stored::key::compare_text;
 
     use super::*;
 
@@ -387,7 +387,7 @@ mod tests {
         ) {
             let parts = (text, number, Inverted(small), Uuid::from_u128(id));
             let stored = key(parts.clone());
-            prop_assert!(!matches!(key_problem(&stored), Some(tavola_wire::names::KeyProblem::Forbidden(_))), "{}", stored);
+            prop_assert!(!matches!(key_problem(&stored), Some(tavola_wire::table::names::KeyProblem::Forbidden(_))), "{}", stored);
             prop_assert_eq!(Compound::from_key(stored).unwrap(), Compound(parts));
         }
 

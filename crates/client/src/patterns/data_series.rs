@@ -14,7 +14,7 @@
 
 use std::marker::PhantomData;
 
-use tavola_wire::entity::PROPERTIES_MAX;
+use tavola_wire::table::stored::PROPERTIES_MAX;
 
 use crate::clients::{TableClient, UpdateMode};
 use crate::entity::Entity;

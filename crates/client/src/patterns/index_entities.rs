@@ -320,6 +320,6 @@ mod tests {
             .collect();
         let entity = write("p", "r", &keys);
         assert_eq!(entity.properties().len(), PROPERTIES_PER_ENTITY);
-        assert!(entity.stored_bytes() <= tavola_wire::entity::ENTITY_BYTES_MAX);
+        assert!(entity.stored_bytes() <= tavola_wire::table::stored::ENTITY_BYTES_MAX);
     }
 }

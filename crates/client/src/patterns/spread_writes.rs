@@ -17,7 +17,7 @@
 use azure_core::http::Etag;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use tavola_wire::key::compare_text;
+use tavola_wire::table::stored::key::compare_text;
 
 use crate::clients::{TableClient, UpdateMode};
 use crate::entity::{Entity, Stored, TableEntity};

@@ -15,7 +15,7 @@
 
 use azure_core::Uuid;
 use futures::TryStreamExt;
-use tavola_wire::entity::{ENTITY_BYTES_MAX, PROPERTIES_MAX};
+use tavola_wire::table::stored::{ENTITY_BYTES_MAX, PROPERTIES_MAX};
 
 use super::Races;
 use crate::clients::{IfMatch, QueryOptions, TableClient, UpdateMode};

@@ -10,8 +10,8 @@ use http::header::WWW_AUTHENTICATE;
 use jsonwebtoken::jwk::{AlgorithmParameters, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
+use tavola_wire::ServiceVersion;
 use tavola_wire::auth::sas::{Grant, Permissions, ResourceTypes};
-use tavola_wire::negotiate::ServiceVersion;
 use tavola_wire::{ErrorCode, StorageError};
 
 use super::{Identity, token_signature};

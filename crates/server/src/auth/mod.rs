@@ -17,7 +17,7 @@ use tavola_wire::auth::sas::{
 use tavola_wire::auth::shared_key::{
     Authorization, Scheme, SignedRequest, check_date, signed_date,
 };
-use tavola_wire::names::TableName;
+use tavola_wire::table::names::TableName;
 
 use crate::error::Result;
 use crate::head::RequestHead;

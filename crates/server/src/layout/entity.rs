@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes};
 use tavola_engine::KeyRange;
-use tavola_wire::key::push_entity_key;
+use tavola_wire::table::stored::key::push_entity_key;
 
 use super::{Family, PREFIX_BYTES, TableId, prefix, range_of};
 

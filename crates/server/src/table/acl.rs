@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use tavola_wire::auth::sas::Access;
-use tavola_wire::names::TableName;
+use tavola_wire::table::names::TableName;
 use tavola_wire::xml::acl;
 
 use crate::context::RequestContext;

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use http::header::CONTENT_TYPE;
 use tavola_wire::auth::sas::{Access, EntityOperation};
-use tavola_wire::batch::request::OPERATIONS_MAX;
-use tavola_wire::batch::response::{Outcome, indexed_message};
-use tavola_wire::batch::{BatchRequest, BatchWriter, Changeset, Operation, Part, PartResponse};
-use tavola_wire::json::push_error;
-use tavola_wire::names::TableName;
-use tavola_wire::negotiate::{MetadataLevel, Preference};
-use tavola_wire::uri::ResourcePath;
+use tavola_wire::table::ResourcePath;
+use tavola_wire::table::batch::request::OPERATIONS_MAX;
+use tavola_wire::table::batch::response::{Outcome, indexed_message};
+use tavola_wire::table::batch::{
+    BatchRequest, BatchWriter, Changeset, Operation, Part, PartResponse,
+};
+use tavola_wire::table::json::push_error;
+use tavola_wire::table::names::TableName;
+use tavola_wire::table::negotiate::{MetadataLevel, Preference};
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
 

@@ -2,9 +2,9 @@
 
 use http::StatusCode;
 use tavola_wire::auth::sas::Access;
-use tavola_wire::json::{TableFormat, read_table_name};
-use tavola_wire::names::TableName;
-use tavola_wire::negotiate::{MetadataLevel, Preference};
+use tavola_wire::table::json::{TableFormat, read_table_name};
+use tavola_wire::table::names::TableName;
+use tavola_wire::table::negotiate::{MetadataLevel, Preference};
 
 use crate::context::RequestContext;
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! Delete Table: the name is free at once, the space comes back in the background.
 
 use tavola_wire::auth::sas::Access;
-use tavola_wire::names::TableName;
+use tavola_wire::table::names::TableName;
 
 use crate::context::RequestContext;
 use crate::error::Result;

@@ -4,10 +4,10 @@
 //! such change, an entity group transaction a set of up to a hundred.
 
 use bytes::Bytes;
-use tavola_wire::entity::{EntityRef, check_entity, merge, set_timestamp};
-use tavola_wire::if_match::{IfMatch, malformed};
-use tavola_wire::json::{EntityBody, read_entity};
-use tavola_wire::names::{KeyName, check_key};
+use tavola_wire::table::if_match::{IfMatch, malformed};
+use tavola_wire::table::json::{EntityBody, read_entity};
+use tavola_wire::table::names::{KeyName, check_key};
+use tavola_wire::table::stored::{EntityRef, check_entity, merge, set_timestamp};
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError, Ticks};
 
@@ -164,7 +164,7 @@ fn check_size(partition_key: &str, row_key: &str, entity: &[u8]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use tavola_wire::uri::ResourcePath;
+    use tavola_wire::table::ResourcePath;
 
     use super::*;
 

@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use tavola_engine::Visitor;
 use tavola_wire::ErrorCode;
-use tavola_wire::entity::{EntityRef, MalformedEntity};
-use tavola_wire::filter::{Program, Scratch, Span};
-use tavola_wire::json::EntityFormat;
-use tavola_wire::key::read_entity_key;
-use tavola_wire::names::key_problem;
-use tavola_wire::negotiate::MetadataLevel;
+use tavola_wire::table::filter::{Program, Scratch, Span};
+use tavola_wire::table::json::EntityFormat;
+use tavola_wire::table::names::key_problem;
+use tavola_wire::table::negotiate::MetadataLevel;
+use tavola_wire::table::stored::key::read_entity_key;
+use tavola_wire::table::stored::{EntityRef, MalformedEntity};
 
 use crate::error::{Result, corrupt};
 use crate::layout::entity_key_of;
@@ -198,8 +198,8 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::Value as Json;
-    use tavola_wire::entity::{EntityWriter, Value};
-    use tavola_wire::filter::Plan;
+    use tavola_wire::table::filter::Plan;
+    use tavola_wire::table::stored::{EntityWriter, Value};
 
     use super::*;
     use crate::layout::{EntityKeys, TableId};

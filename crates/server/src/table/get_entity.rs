@@ -4,9 +4,9 @@ use http::StatusCode;
 use tavola_engine::Reader;
 use tavola_wire::ErrorCode;
 use tavola_wire::auth::sas::{Access, EntityOperation};
-use tavola_wire::entity::EntityRef;
-use tavola_wire::json::EntityFormat;
-use tavola_wire::negotiate::MetadataLevel;
+use tavola_wire::table::json::EntityFormat;
+use tavola_wire::table::negotiate::MetadataLevel;
+use tavola_wire::table::stored::EntityRef;
 
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};

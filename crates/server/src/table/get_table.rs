@@ -3,8 +3,8 @@
 use http::StatusCode;
 use tavola_wire::ErrorCode;
 use tavola_wire::auth::sas::Access;
-use tavola_wire::json::TableFormat;
-use tavola_wire::names::TableName;
+use tavola_wire::table::json::TableFormat;
+use tavola_wire::table::names::TableName;
 
 use crate::context::RequestContext;
 use crate::error::Result;

@@ -3,10 +3,10 @@
 use http::StatusCode;
 use tavola_wire::ErrorCode;
 use tavola_wire::auth::sas::{Access, EntityOperation};
-use tavola_wire::entity::EntityRef;
-use tavola_wire::json::EntityFormat;
-use tavola_wire::names::TableName;
-use tavola_wire::negotiate::{MetadataLevel, Preference};
+use tavola_wire::table::json::EntityFormat;
+use tavola_wire::table::names::TableName;
+use tavola_wire::table::negotiate::{MetadataLevel, Preference};
+use tavola_wire::table::stored::EntityRef;
 use tavola_wire::uri::percent::write_entity_link;
 
 use super::change_set;

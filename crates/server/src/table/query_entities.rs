@@ -3,11 +3,11 @@
 use http::{HeaderName, HeaderValue, StatusCode};
 use tavola_engine::{Engine, Reader, Visitor};
 use tavola_wire::auth::sas::{Access, EntityOperation, KeyRangeLimit};
-use tavola_wire::continuation::{self, EntityContinuation};
-use tavola_wire::filter::{Expr, Plan, QueryKind, Span};
-use tavola_wire::json::EntityFormat;
-use tavola_wire::key::{push_entity_key, read_entity_key};
-use tavola_wire::names::TableName;
+use tavola_wire::table::continuation::{self, EntityContinuation};
+use tavola_wire::table::filter::{Expr, Plan, QueryKind, Span};
+use tavola_wire::table::json::EntityFormat;
+use tavola_wire::table::names::TableName;
+use tavola_wire::table::stored::key::{push_entity_key, read_entity_key};
 use tavola_wire::uri::query::TOP_MAX;
 
 use super::entity_page::{FinishedPage, Page};

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use http::{HeaderName, StatusCode};
 use tavola_engine::{Reader, Visitor};
 use tavola_wire::auth::sas::Access;
-use tavola_wire::continuation;
-use tavola_wire::filter::TableFilter;
-use tavola_wire::json::TableFormat;
+use tavola_wire::table::continuation;
+use tavola_wire::table::filter::TableFilter;
+use tavola_wire::table::json::TableFormat;
 use tavola_wire::uri::query::TOP_MAX;
 
 use crate::context::RequestContext;

@@ -1,17 +1,15 @@
-//! Request URLs: from the bytes on the request line to an account, a resource and its options.
+//! Request URLs: from the bytes on the request line to an account, a path and its options.
 //!
-//! The order is fixed: [`address`] finds the account and leaves the resource path raw, [`resource`]
+//! The order is fixed: [`address`] finds the account and leaves the resource path raw, the service
 //! decodes and parses that path once, [`query`] does the same for the query string. Signatures are
 //! computed over raw bytes, so nothing here changes or re-encodes what the client sent.
 
 pub mod address;
 pub mod percent;
 pub mod query;
-pub mod resource;
 
 pub use address::{Address, AddressRules};
 pub use query::QueryString;
-pub use resource::{ResourcePath, UrlKey, UrlKeyProblem};
 
 use crate::error::{ErrorCode, StorageError};
 

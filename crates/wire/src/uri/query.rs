@@ -113,7 +113,7 @@ impl<'a> QueryString<'a> {
         }
     }
 
-    /// The text of `$format`, for [`crate::negotiate`].
+    /// The text of `$format`, for [`crate::table::negotiate`].
     pub fn format(&self) -> Option<&str> {
         self.value("$format").filter(|format| !format.is_empty())
     }
@@ -132,17 +132,17 @@ impl<'a> QueryString<'a> {
         }
     }
 
-    /// The token of `NextPartitionKey`, for [`crate::continuation`].
+    /// The token of `NextPartitionKey`, for [`crate::table::continuation`].
     pub fn next_partition_key(&self) -> Option<&str> {
         self.value("NextPartitionKey")
     }
 
-    /// The token of `NextRowKey`, for [`crate::continuation`].
+    /// The token of `NextRowKey`, for [`crate::table::continuation`].
     pub fn next_row_key(&self) -> Option<&str> {
         self.value("NextRowKey")
     }
 
-    /// The token of `NextTableName`, for [`crate::continuation`].
+    /// The token of `NextTableName`, for [`crate::table::continuation`].
     pub fn next_table_name(&self) -> Option<&str> {
         self.value("NextTableName")
     }

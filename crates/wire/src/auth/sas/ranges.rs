@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use super::refused;
 use crate::error::Result;
-use crate::key::{SEPARATOR, compare_text, push_entity_key, push_ordered};
+use crate::table::stored::key::{SEPARATOR, compare_text, push_entity_key, push_ordered};
 
 /// One end of a range; a row key cannot stand without its partition key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl KeyRangeLimit {
         self.start.as_ref().is_none_or(after_start) && self.end.as_ref().is_none_or(before_end)
     }
 
-    /// The range in the bytes of [`crate::key`]: the first key in it and the first key after it, for scans.
+    /// The range in the bytes of [`crate::table::stored::key`]: the first key in it and the first key after it, for scans.
     pub fn key_span(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
         let first = |bound: &KeyBound| {
             let mut key = Vec::new();

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::entity::{EdmType, push_guid};
+use crate::table::stored::{EdmType, push_guid};
 use crate::ticks::Ticks;
 
 /// A parsed filter.

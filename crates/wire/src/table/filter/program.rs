@@ -13,8 +13,8 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use super::expr::{Comparison, Expr, Literal, Operator};
-use crate::entity::{EdmType, EntityRef, MalformedEntity};
-use crate::key::{SEPARATOR, push_ordered};
+use crate::table::stored::key::{SEPARATOR, push_ordered};
+use crate::table::stored::{EdmType, EntityRef, MalformedEntity};
 use crate::ticks::Ticks;
 
 /// Up to so many names are found by comparing with each; above, by hashing.
@@ -63,7 +63,7 @@ impl Program {
         }
     }
 
-    /// Whether the row matches. `key` is the entity key as [`crate::key::push_entity_key`] writes it.
+    /// Whether the row matches. `key` is the entity key as [`crate::table::stored::key::push_entity_key`] writes it.
     ///
     /// # Errors
     ///
@@ -246,7 +246,7 @@ fn double(payload: &[u8]) -> f64 {
     f64::from_bits(long(payload).cast_unsigned())
 }
 
-/// [`crate::key::compare_text`] for stored bytes, without checking that they are UTF-8.
+/// [`crate::table::stored::key::compare_text`] for stored bytes, without checking that they are UTF-8.
 fn compare_utf8(a: &[u8], b: &[u8]) -> Ordering {
     // Above U+FFFF sorts before U+E000..U+FFFF, whose lead bytes are EE and EF.
     let lift = |byte: u8| if matches!(byte, 0xEE | 0xEF) { byte + 0x10 } else { byte };
@@ -407,8 +407,8 @@ fn ordered(text: &str) -> Box<[u8]> {
 mod tests {
     use super::super::parse;
     use super::*;
-    use crate::entity::{EntityWriter, Value, set_timestamp};
-    use crate::key::push_entity_key;
+    use crate::table::stored::key::push_entity_key;
+    use crate::table::stored::{EntityWriter, Value, set_timestamp};
 
     fn row(properties: &[(&str, Value<'_>)]) -> Vec<u8> {
         let mut writer = EntityWriter::new();

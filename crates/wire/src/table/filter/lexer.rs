@@ -4,8 +4,8 @@
 //! it stands. Blanks separate tokens and mean nothing else, so that none is needed next to a parenthesis.
 
 use super::expr::Literal;
-use crate::entity::parse_guid;
 use crate::error::{ErrorCode, Result, StorageError};
+use crate::table::stored::parse_guid;
 use crate::ticks::Ticks;
 
 #[derive(Debug, PartialEq)]

@@ -10,8 +10,8 @@
 
 use super::expr::Operator;
 use super::plan::QueryKind;
-use crate::key::{SEPARATOR, push_entity_key, push_ordered};
-use crate::names::{KEY_UNITS_MAX, key_problem};
+use crate::table::names::{KEY_UNITS_MAX, key_problem};
+use crate::table::stored::key::{SEPARATOR, push_entity_key, push_ordered};
 
 /// Follows every key of a partition, and precedes those of partitions with a longer key.
 const AFTER_PARTITION: u8 = SEPARATOR + 1;

@@ -8,8 +8,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::if_match::IfMatch;
-use crate::negotiate::Preference;
+use crate::table::if_match::IfMatch;
+use crate::table::negotiate::Preference;
 
 const CONTENT_TYPE: &str = "multipart/mixed; boundary=batch_1";
 const ACCOUNT: &str = "devstoreaccount1";

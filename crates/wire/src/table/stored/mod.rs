@@ -1,6 +1,7 @@
 //! Entities: EDM values, the bytes that an entity is stored as, and the rules that a stored entity obeys.
 
 mod encoded;
+pub mod key;
 mod limits;
 mod merge;
 mod value;

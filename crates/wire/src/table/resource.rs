@@ -7,9 +7,9 @@
 
 use std::borrow::Cow;
 
-use super::{percent, syntax_error};
 use crate::error::{ErrorCode, Result, StorageError};
-use crate::names::{KeyProblem, TableName, key_problem};
+use crate::table::names::{KeyProblem, TableName, key_problem};
+use crate::uri::{percent, syntax_error};
 
 /// A resource of the table service.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::parse::parse;
 use super::program::Program;
 use super::spans::{Interval, KeyBox, Span, merge};
 use crate::error::Result;
-use crate::names::key_problem;
+use crate::table::names::key_problem;
 
 /// Pairs of boxes that one plan may intersect, apart from a few per comparison: `and` multiplies what both
 /// sides hold. 128 partition keys times 128 row keys fit.
@@ -293,10 +293,10 @@ mod tests {
 
     use super::super::parse;
     use super::*;
-    use crate::entity::{EntityRef, EntityWriter, Value};
-    use crate::filter::Scratch;
-    use crate::key::push_entity_key;
-    use crate::names::KEY_UNITS_MAX;
+    use crate::table::filter::Scratch;
+    use crate::table::names::KEY_UNITS_MAX;
+    use crate::table::stored::key::push_entity_key;
+    use crate::table::stored::{EntityRef, EntityWriter, Value};
 
     fn plan(filter: &str) -> Plan {
         Plan::new(&parse(filter).unwrap())

@@ -5,7 +5,7 @@
 //! of the protocol (wire reference 9.2 to 9.4). Identifiers come from the caller: nothing here is
 //! random.
 
-use crate::negotiate::Preference;
+use crate::table::negotiate::Preference;
 
 const BATCH: &str = "batchresponse_";
 const CHANGESET: &str = "changesetresponse_";

@@ -8,7 +8,7 @@ use super::expr::{Comparison, Expr, Literal};
 use super::parse::parse;
 use super::plan::Planner;
 use crate::error::Result;
-use crate::key::{SEPARATOR, compare_text};
+use crate::table::stored::key::{SEPARATOR, compare_text};
 
 const TABLE_NAME: &str = "TableName";
 

@@ -4,10 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::escape::{push_escaped, push_name, push_string};
-use crate::entity::{EdmType, EntityRef, MalformedEntity, Property, Value, push_guid};
 use crate::error::Result;
-use crate::negotiate::MetadataLevel;
-use crate::select::{SELECT_NAMES_MAX, Select};
+use crate::table::negotiate::MetadataLevel;
+use crate::table::select::{SELECT_NAMES_MAX, Select};
+use crate::table::stored::{EdmType, EntityRef, MalformedEntity, Property, Value, push_guid};
 use crate::ticks::Ticks;
 use crate::uri::percent::write_entity_link;
 
@@ -328,8 +328,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::entity::{EntityWriter, parse_guid, set_timestamp};
-    use crate::json::read_entity;
+    use crate::table::json::read_entity;
+    use crate::table::stored::{EntityWriter, parse_guid, set_timestamp};
 
     const BASE: &str = "https://acct.table.core.windows.net";
 

@@ -1,7 +1,7 @@
 //! Tables as clients read them.
 
 use super::escape::{push_escaped, push_string};
-use crate::negotiate::MetadataLevel;
+use crate::table::negotiate::MetadataLevel;
 
 /// How the tables of one response are written.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 
 use super::{Comparison, Expr, Literal, Operator, Plan, Program, Scratch, parse};
-use crate::entity::{EntityRef, EntityWriter, Value, set_timestamp};
-use crate::key::push_entity_key;
+use crate::table::stored::key::push_entity_key;
+use crate::table::stored::{EntityRef, EntityWriter, Value, set_timestamp};
 use crate::ticks::Ticks;
 
 #[derive(Clone, Debug)]

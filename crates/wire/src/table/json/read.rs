@@ -12,9 +12,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use memchr::memchr;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use crate::entity::{EdmType, EntityWriter, PROPERTIES_MAX, Value};
-use crate::entity::{check_name, check_value, parse_guid};
 use crate::error::{ErrorCode, Result, StorageError};
+use crate::table::stored::{EdmType, EntityWriter, PROPERTIES_MAX, Value};
+use crate::table::stored::{check_name, check_value, parse_guid};
 use crate::ticks::Ticks;
 
 /// Members of one object. An entity has 252 properties, each with an annotation or two, and some clients
@@ -34,7 +34,7 @@ pub struct EntityBody {
 /// Reads an entity and checks every property.
 ///
 /// The size of the whole is not checked here: it takes the keys, which may come from the URL
-/// (see [`crate::entity::check_entity`]).
+/// (see [`crate::table::stored::check_entity`]).
 pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
     let members = read_members(json)?;
     let mut body = EntityBody { partition_key: None, row_key: None, entity: Vec::new() };
@@ -365,7 +365,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::entity::EntityRef;
+    use crate::table::stored::EntityRef;
 
     fn debug(json: &str) -> String {
         match read_entity(json.as_bytes()) {

@@ -8,8 +8,9 @@
 
 use super::multipart::{self, Parts, malformed};
 use crate::error::{ErrorCode, Result, StorageError};
+use crate::table::ResourcePath;
+use crate::uri::QueryString;
 use crate::uri::address::split_inner_url;
-use crate::uri::{QueryString, ResourcePath};
 use crate::verb::Verb;
 
 /// Operations in one changeset.
@@ -124,7 +125,7 @@ impl<'a> Changeset<'a> {
 impl<'a> Operation<'a> {
     /// Reads an `application/http` part from behind its MIME headers.
     fn parse(content_type: Option<&str>, text: &'a [u8]) -> Result<Self> {
-        let is_http = |value| crate::negotiate::is_media_type(value, "application/http");
+        let is_http = |value| crate::table::negotiate::is_media_type(value, "application/http");
         if !content_type.is_none_or(is_http) {
             return Err(malformed());
         }

@@ -12,7 +12,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use crate::error::{ErrorCode, Result, StorageError};
-use crate::names::{KEY_UNITS_MAX, TableName, key_problem};
+use crate::table::names::{KEY_UNITS_MAX, TableName, key_problem};
 
 /// The version of the form; the service has no other.
 const PREFIX: &str = "1!";
