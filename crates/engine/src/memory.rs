@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytes::Bytes;
 use imbl::OrdMap;
 
-use crate::scans::{CANCEL_CHECK_ROWS, Cancelled, Scans};
+use crate::scan_pool::{CANCEL_CHECK_ROWS, Cancelled, ScanPool};
 use crate::{
     Decision, Engine, Error, KeyRange, Reader, Result, Transition, Visitor, Write, WriteSet,
     panic_message,
@@ -18,10 +18,10 @@ use crate::{
 
 type Rows = OrdMap<Bytes, Bytes>;
 
-/// Scans beyond this many at a time wait: they only burn processor, more would not be faster.
+/// ScanPool beyond this many at a time wait: they only burn processor, more would not be faster.
 const SCANS_RUNNING_MAX: usize = 8;
 
-/// Scans that may wait for a turn; as many as a server has connections in bad times.
+/// ScanPool that may wait for a turn; as many as a server has connections in bad times.
 const SCANS_WAITING_MAX: usize = 1024;
 
 /// How many rows `drop_range` removes before it lets other writers in.
@@ -43,7 +43,7 @@ pub struct MemorySnapshot {
 #[derive(Debug)]
 struct Shared {
     rows: RwLock<Rows>,
-    scans: Scans,
+    scans: ScanPool,
 }
 
 impl MemoryEngine {
@@ -51,7 +51,7 @@ impl MemoryEngine {
         Self {
             shared: Arc::new(Shared {
                 rows: RwLock::default(),
-                scans: Scans::new(SCANS_RUNNING_MAX, SCANS_WAITING_MAX),
+                scans: ScanPool::new(SCANS_RUNNING_MAX, SCANS_WAITING_MAX),
             }),
         }
     }

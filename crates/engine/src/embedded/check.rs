@@ -14,13 +14,16 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::archive::Archive;
-use super::manifest::{self, Named, Tree};
-use super::options::{EmbeddedOptions, OpenError};
-use super::store::Store;
-use super::walk::Walk;
-use super::{blocks, clean, folder, journal};
-use crate::scans::Cancelled;
+use crate::embedded::files::archive::Archive;
+use crate::embedded::files::blocks;
+use crate::embedded::files::clean_mark;
+use crate::embedded::files::folder;
+use crate::embedded::files::journal;
+use crate::embedded::files::manifest::{self, Named, Tree};
+use crate::embedded::options::{EmbeddedOptions, OpenError};
+use crate::embedded::scan::row_scan::RowScan;
+use crate::embedded::store::Store;
+use crate::scan_pool::Cancelled;
 use crate::{KeyRange, Result, Visitor};
 
 /// How much of a file is read at a time.
@@ -87,7 +90,7 @@ impl FolderCheck {
     }
 
     fn check_journals(&self, report: &mut FilesReport) {
-        let verified = clean::verify(&self.path, &self.store);
+        let verified = clean_mark::verify(&self.path, &self.store);
         report.problems.extend(verified.err().map(FileProblem::from));
         let journals = journal::list(&self.store).unwrap_or_default();
         let mut seqno = None;
@@ -137,7 +140,7 @@ pub struct CheckedRows {
 impl CheckedRows {
     /// Shows the rows of `range` to `visitor` in key order until it breaks.
     pub fn scan<V: Visitor>(&self, range: &KeyRange, visitor: V) -> Result<V> {
-        Walk::new(self.store.snapshot(), range, visitor)?.finish(&Cancelled::default())
+        RowScan::new(self.store.snapshot(), range, visitor)?.finish(&Cancelled::default())
     }
 }
 

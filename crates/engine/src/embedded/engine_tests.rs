@@ -2,10 +2,11 @@
 
 use std::sync::mpsc::sync_channel as sync_queue;
 
-use super::first_rows::{STEP_BYTES, STEP_ROWS, STEPS};
 use super::*;
 use crate::Decision;
 use crate::conformance::{Apply, put, range, rows};
+use crate::embedded::scan::inline_scan::{STEP_BYTES, STEP_ROWS, STEPS};
+use crate::embedded::store::disk_space;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_commit_stops_writes_and_tells() {
@@ -78,7 +79,7 @@ async fn closing_finishes_what_was_accepted() {
     assert_eq!(rows(&engine, range("key ", "key!")).await.len(), keys.len());
 }
 
-/// Scans that end where the caller's thread leaves them to the pool, before it and behind it.
+/// ScanPool that end where the caller's thread leaves them to the pool, before it and behind it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scan_shows_the_same_wherever_it_is_read() {
     const FIRST_ROWS: usize = STEPS * STEP_ROWS;
@@ -144,7 +145,7 @@ async fn what_is_merged_after_a_start_gives_its_room_back() {
     assert_eq!(rows(&engine, range("a", "zz")).await.len(), 3);
 }
 
-/// Scans do not begin on the caller's thread where they may have to pass very many of them.
+/// ScanPool do not begin on the caller's thread where they may have to pass very many of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletions_in_tables_are_counted() {
     const RESERVE: u64 = 1000;
@@ -212,7 +213,8 @@ async fn merging_waits_for_room() {
     assert!(matches!(engine.transact(write("b")).await, Err(Error::Full)));
 
     *space.pretended_free.lock().unwrap() = None;
-    until(|| store.unmerged_tables() == 0 && space.taking() == space::Taking::Everything).await;
+    until(|| store.unmerged_tables() == 0 && space.taking() == disk_space::Admission::Everything)
+        .await;
     put(&engine, "b", "1").await;
     assert_eq!(rows(&engine, range("a", "zz")).await.len(), 3);
 }
@@ -236,7 +238,7 @@ async fn deletions_give_room_back_while_the_disk_is_nearly_full() {
     assert!(before > 10_000_000, "{before}");
 
     *space.pretended_free.lock().unwrap() = Some(RESERVE - 1);
-    until(|| space.taking() == space::Taking::Deletions).await;
+    until(|| space.taking() == disk_space::Admission::Deletions).await;
     let delete = Apply::new([""; 0], move |_, writes| {
         for key in &keys[1..] {
             writes.delete(key.clone().into());
@@ -323,7 +325,7 @@ fn open(options: EmbeddedOptions) -> (EmbeddedEngine, tempfile::TempDir) {
 
 /// Opens a folder that was just closed. A process that another test starts at that moment has its lock as well, until it
 /// runs its own program.
-pub(super) fn reopen(folder: &Path, options: EmbeddedOptions) -> Result<EmbeddedEngine, OpenError> {
+pub(crate) fn reopen(folder: &Path, options: EmbeddedOptions) -> Result<EmbeddedEngine, OpenError> {
     for _ in 0..100 {
         match EmbeddedEngine::open(folder, options) {
             Err(OpenError::Locked { .. }) => thread::sleep(std::time::Duration::from_millis(20)),

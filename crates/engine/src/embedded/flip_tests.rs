@@ -14,6 +14,7 @@ use super::tests::reopen;
 use super::*;
 use crate::Write;
 use crate::conformance::{commit, random};
+use crate::embedded::files::journal;
 
 const FLIPS: u64 = 150;
 

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::conformance::{Apply, put, random, range, rows};
+use crate::embedded::files::{journal, manifest};
 use crate::{Decision, WriteSet};
 
 const IMAGES: u64 = 16;

@@ -1,38 +1,21 @@
 //! The embedded engine: a folder on this machine, kept by fjall, written by one thread at a time.
 //!
-//! fjall gives the log-structured tree; what it does not give is here: group commit ([`committer`]), a folder that
-//! says what it is ([`folder`]), recovery from a torn journal tail ([`journal`]) and space that comes back when
-//! a range is dropped ([`drops`]), and compaction that leaves the cores alone ([`upkeep`]). [`store`] is the
-//! only module that calls fjall, with [`database`], which sets it up, [`merging`], which knows what a compaction takes,
-//! and [`walk`], which reads its rows.
+//! fjall gives the log-structured tree; what it does not give is here: group commit ([`commit`]), a folder that says what
+//! it is and recovery from a torn journal tail ([`files`]), compaction that leaves the cores alone and space that comes
+//! back when a range is dropped ([`store`], the only room that calls fjall).
 //!
 //! Reads by key run where they are called: they touch memory, or one block of one file. So do the first rows of a scan
-//! ([`first_rows`]); what is longer goes to a bounded pool. Writes go through one queue to one thread, or past it where there
-//! is one client only ([`lone`]); whoever commits holds the [`group`], so there are no latches and no write conflicts.
+//! ([`scan`]); the rest goes to a bounded pool. Writes go through one queue to one thread; whoever commits holds the
+//! group, so there are no latches and no write conflicts.
 
-mod archive;
-mod blocks;
 mod check;
-mod clean;
-mod committer;
-mod cursor;
-mod database;
-mod drops;
-mod first_rows;
-mod folder;
-mod group;
-mod job;
-mod journal;
+mod commit;
+mod files;
 mod locks;
-mod lone;
-mod manifest;
-mod merging;
 mod options;
-mod space;
+mod scan;
 mod stats;
 mod store;
-mod upkeep;
-mod walk;
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -46,17 +29,17 @@ use std::{fmt, io};
 use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
-use crate::scans::Scans;
+use crate::scan_pool::ScanPool;
 use crate::{Engine, Error, KeyRange, Reader, Result, Transition, Visitor, panic_message};
-use committer::{Committer, Message};
-use first_rows::{DELETIONS_MAX, FirstRows};
-use group::Failure;
-use job::{Job, Pending};
-use lone::{LoneCommits, Relief};
-use space::Space;
-use store::{Store, StoreSink, StoreSnapshot};
-use upkeep::{Upkeep, Wait};
-use walk::Walk;
+use commit::committer::{Committer, Message};
+use commit::group::Failure;
+use commit::inline_commit::{InlineCommits, Relief};
+use commit::job::{Job, Pending};
+use scan::inline_scan::{DELETIONS_MAX, InlineScan};
+use scan::row_scan::RowScan;
+use store::compactor::{Compactor, Wait};
+use store::disk_space::DiskSpace;
+use store::{Store, StoreSink, StoreSnapshot, drop_range};
 
 pub use check::{CheckedRows, FileProblem, FilesReport, FolderCheck};
 pub use options::{EmbeddedOptions, OpenError};
@@ -79,18 +62,18 @@ pub struct EmbeddedSnapshot {
 struct Shared {
     /// `None` only while dropping: the committer ends when the last sender is gone.
     queue: Option<SyncSender<Message>>,
-    lone_commits: LoneCommits<StoreSink>,
+    lone_commits: InlineCommits<StoreSink>,
     /// `None` only while dropping: the look at the disk ends with it.
     running: Option<SyncSender<()>>,
     space_watch: Option<JoinHandle<()>>,
-    space: Arc<Space>,
+    space: Arc<DiskSpace>,
     /// Set when no more requests are taken; a running drop stops at its next chunk.
     closing: Arc<AtomicBool>,
     /// The committer, then the upkeep, which ends after it.
     threads: Mutex<Vec<JoinHandle<()>>>,
     failure: watch::Receiver<Option<Failure>>,
-    first_rows: FirstRows,
-    scans: Scans,
+    first_rows: InlineScan,
+    scans: ScanPool,
     /// One drop at a time: a second one would only compete for the same compaction.
     drops: tokio::sync::Mutex<()>,
     stats: Arc<Stats>,
@@ -113,8 +96,8 @@ impl EmbeddedEngine {
         let closing = Arc::new(AtomicBool::new(false));
         let (nudge, nudges) = sync_channel(1);
         let reserve = options.disk_reserve_bytes;
-        let space = Arc::new(Space::new(path.as_ref().into(), reserve, Arc::clone(&stats)));
-        let upkeep = Upkeep {
+        let space = Arc::new(DiskSpace::new(path.as_ref().into(), reserve, Arc::clone(&stats)));
+        let upkeep = Compactor {
             store: Arc::clone(&store),
             nudges,
             closing: Arc::clone(&closing),
@@ -142,8 +125,8 @@ impl EmbeddedEngine {
             space_watch: Some(space_watch),
             space,
             failure,
-            first_rows: FirstRows::new(),
-            scans: Scans::new(options.scans_running_max, options.scans_waiting_max),
+            first_rows: InlineScan::new(),
+            scans: ScanPool::new(options.scans_running_max, options.scans_waiting_max),
             drops: tokio::sync::Mutex::default(),
             stats,
             store,
@@ -230,11 +213,12 @@ impl Shared {
             && !self.scans.is_crowded()
             && self.store.deletions() <= DELETIONS_MAX;
         if !begins_here {
-            let scan = move |cancelled: &_| Walk::new(snapshot, &range, visitor)?.finish(cancelled);
+            let scan =
+                move |cancelled: &_| RowScan::new(snapshot, &range, visitor)?.finish(cancelled);
             return self.scans.run(scan).await?;
         }
         let begin = || {
-            let mut walk = Walk::new(snapshot, &range, visitor)?;
+            let mut walk = RowScan::new(snapshot, &range, visitor)?;
             let progress = walk.begin()?;
             Ok((walk, progress))
         };
@@ -326,7 +310,7 @@ impl Engine for EmbeddedEngine {
         }
         let _one_at_a_time = self.shared.drops.lock().await;
         let shared = Arc::clone(&self.shared);
-        tokio::task::spawn_blocking(move || drops::drop_range(&shared, &range))
+        tokio::task::spawn_blocking(move || drop_range::drop_range(&shared, &range))
             .await
             .unwrap_or_else(|error| Err(Error::Unavailable(format!("drop failed: {error}"))))
     }

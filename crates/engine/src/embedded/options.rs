@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 /// A block holds about ten entities that came as 600 B of JSON: enough for LZ4 to find repetition between neighbours,
 /// little to decode for a read by key. fjall keeps what a store was made with, so that older folders keep their 8 KiB.
-pub(super) const BLOCK_BYTES: u32 = 4 * 1024;
+pub(crate) const BLOCK_BYTES: u32 = 4 * 1024;
 
 /// Values from this size on live in files of their own kind and are not copied by every compaction.
-pub(super) const SEPARATE_VALUE_BYTES: u32 = 32 * 1024;
+pub(crate) const SEPARATE_VALUE_BYTES: u32 = 32 * 1024;
 
 /// A file of separated values of which so much is stale is rewritten by the next compaction that touches it.
-pub(super) const STALE_SHARE: f32 = 0.25;
+pub(crate) const STALE_SHARE: f32 = 0.25;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -32,9 +32,9 @@ pub struct EmbeddedOptions {
     pub cached_files_max: usize,
     /// Requests that may wait for the committer before others are told that the engine is busy.
     pub queue_requests_max: usize,
-    /// Scans that run at a time, beyond their first rows. More than the cores help only when the disk is waited for.
+    /// ScanPool that run at a time, beyond their first rows. More than the cores help only when the disk is waited for.
     pub scans_running_max: usize,
-    /// Scans that may wait for their turn before others are told that the engine is busy.
+    /// ScanPool that may wait for their turn before others are told that the engine is busy.
     pub scans_waiting_max: usize,
 }
 
@@ -80,7 +80,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    pub(super) fn corrupt(file: &Path, offset: u64, detail: impl Into<String>) -> Self {
+    pub(crate) fn corrupt(file: &Path, offset: u64, detail: impl Into<String>) -> Self {
         Self::Corrupt { file: file.into(), offset, detail: detail.into() }
     }
 }

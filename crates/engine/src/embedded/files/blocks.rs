@@ -18,9 +18,9 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::archive::{Archive, Section};
-use super::cursor::Cursor;
-use super::options::OpenError;
+use crate::embedded::files::archive::{Archive, Section};
+use crate::embedded::files::cursor::Cursor;
+use crate::embedded::options::OpenError;
 
 const BLOCK_MAGIC: &[u8] = b"LSM\x03";
 const BLOCK_HEAD_BYTES: usize = 33;
@@ -33,7 +33,7 @@ const LINK_BYTES: usize = 32;
 const BLOCK_SECTIONS: [&str; 6] = ["data", "tli", "index", "filter", "filter_tli", "meta"];
 
 /// Checks what lsm-tree reads of a table when it opens it, and the part that has no checksum of its own.
-pub(super) fn check_table_head(
+pub(crate) fn check_table_head(
     table: &Archive,
     value_files: &HashSet<u64>,
 ) -> Result<(), OpenError> {
@@ -52,7 +52,7 @@ pub(super) fn check_table_head(
 }
 
 /// Checks what lsm-tree reads of a value file when it opens it.
-pub(super) fn check_value_file_head(file: &Archive) -> Result<(), OpenError> {
+pub(crate) fn check_value_file_head(file: &Archive) -> Result<(), OpenError> {
     let bytes = file.read("meta")?;
     let is_sound = bytes.strip_prefix(META_MAGIC).is_some_and(|block| {
         BlockHead::parse(block).is_some_and(|head| {
@@ -68,13 +68,13 @@ pub(super) fn check_value_file_head(file: &Archive) -> Result<(), OpenError> {
 }
 
 /// Checks every block of a table. Its parts without checksums are left to [`check_table_head`].
-pub(super) fn check_table(table: &Archive) -> Result<(), OpenError> {
+pub(crate) fn check_table(table: &Archive) -> Result<(), OpenError> {
     let of_blocks = |section: &&Section| BLOCK_SECTIONS.contains(&section.name.as_str());
     table.sections().iter().filter(of_blocks).try_for_each(|section| check_blocks(table, section))
 }
 
 /// Checks every value of a value file, and answers how many there are.
-pub(super) fn check_values(file: &Archive) -> Result<u64, OpenError> {
+pub(crate) fn check_values(file: &Archive) -> Result<u64, OpenError> {
     let Some(section) = file.section("data") else {
         return Err(OpenError::corrupt(&file.path, 0, "it holds no values"));
     };

@@ -20,14 +20,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use super::options::OpenError;
-use super::{folder, journal};
+use crate::embedded::files::folder;
+use crate::embedded::files::journal;
+use crate::embedded::options::OpenError;
 
 const MARK: &str = "TAVOLA.clean";
 const TITLE: &str = "tavola stopped, journals:\n";
 
 /// Writes the mark when it is dropped, if it was told that all is well.
-pub(super) struct CleanMark {
+pub(crate) struct CleanMark {
     path: PathBuf,
     store: PathBuf,
     is_clean: AtomicBool,
@@ -35,12 +36,12 @@ pub(super) struct CleanMark {
 
 impl CleanMark {
     /// For the data folder `path` with fjall's files in `store`.
-    pub(super) fn new(path: &Path, store: &Path) -> Self {
+    pub(crate) fn new(path: &Path, store: &Path) -> Self {
         Self { path: path.into(), store: store.into(), is_clean: AtomicBool::new(false) }
     }
 
     /// Everything that was accepted is in the journals and the tables, and nothing more will be.
-    pub(super) fn set_clean(&self) {
+    pub(crate) fn set_clean(&self) {
         self.is_clean.store(true, Ordering::Relaxed);
     }
 }
@@ -66,7 +67,7 @@ impl Drop for CleanMark {
 /// # Errors
 ///
 /// [`OpenError::Corrupt`] for a journal that is not as it was left.
-pub(super) fn verify(path: &Path, store: &Path) -> Result<bool, OpenError> {
+pub(crate) fn verify(path: &Path, store: &Path) -> Result<bool, OpenError> {
     let Some(lines) = read(path)? else { return Ok(false) };
     let failed = |source: io::Error| OpenError::Io { path: store.into(), source };
     let found = lines_of(store).map_err(failed)?;
@@ -82,7 +83,7 @@ pub(super) fn verify(path: &Path, store: &Path) -> Result<bool, OpenError> {
 }
 
 /// Removes the mark durably.
-pub(super) fn remove(path: &Path) -> Result<(), OpenError> {
+pub(crate) fn remove(path: &Path) -> Result<(), OpenError> {
     let mark = path.join(MARK);
     let removed = match fs::remove_file(&mark) {
         Ok(()) => folder::sync_folder(path),

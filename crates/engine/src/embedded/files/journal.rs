@@ -10,7 +10,7 @@
 //!
 //! The two are told apart by the group's promise to start a batch only when the one before it is synced.
 //! A bit that rots in the very last batch looks like a torn tail; no journal can tell these apart. After an orderly
-//! stop there is no torn tail, and [`clean`](super::clean) can tell.
+//! stop there is no torn tail, and [`clean`](crate::embedded::files::clean_mark) can tell.
 //!
 //! The format is that of fjall 3 (`journal/entry.rs`): all integers little-endian,
 //!
@@ -26,8 +26,8 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::cursor::Cursor;
-use super::options::OpenError;
+use crate::embedded::files::cursor::Cursor;
+use crate::embedded::options::OpenError;
 
 const TAG_START: u8 = 1;
 const TAG_ITEM: u8 = 2;
@@ -43,7 +43,7 @@ const SEQNO_GAP_MAX: u64 = 1 << 40;
 const SEQNO_MAX: u64 = 1 << 62;
 
 /// Checks every journal in fjall's folder `store`; does nothing if there is none yet.
-pub(super) fn check(store: &Path) -> Result<(), OpenError> {
+pub(crate) fn check(store: &Path) -> Result<(), OpenError> {
     let journals = list(store).map_err(|source| OpenError::Io { path: store.into(), source })?;
     let mut seqno = None;
     for (index, path) in journals.iter().enumerate() {
@@ -69,7 +69,7 @@ pub(super) fn check(store: &Path) -> Result<(), OpenError> {
 }
 
 /// The journals in `store`, oldest first.
-pub(super) fn list(store: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn list(store: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(store) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -91,25 +91,25 @@ pub(super) fn list(store: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// What a journal holds up to its end, or up to the first damage.
 #[derive(Debug, Default)]
-pub(super) struct Inspected {
-    pub(super) batches: u64,
-    pub(super) entries: u64,
+pub(crate) struct Inspected {
+    pub(crate) batches: u64,
+    pub(crate) entries: u64,
     /// Where the whole batches end.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// The sequence number of the last batch, of this journal or one before it.
-    pub(super) seqno: Option<u64>,
-    pub(super) damage: Option<Damage>,
+    pub(crate) seqno: Option<u64>,
+    pub(crate) damage: Option<Damage>,
 }
 
 #[derive(Debug)]
-pub(super) struct Damage {
-    pub(super) detail: &'static str,
+pub(crate) struct Damage {
+    pub(crate) detail: &'static str,
     /// Whether a power cut can have left it, if this is the newest journal.
-    pub(super) is_torn_tail: bool,
+    pub(crate) is_torn_tail: bool,
 }
 
 /// Walks through a journal; `seqno` is that of the last batch of the journal before it.
-pub(super) fn inspect(bytes: &[u8], seqno: Option<u64>) -> Inspected {
+pub(crate) fn inspect(bytes: &[u8], seqno: Option<u64>) -> Inspected {
     let mut found = Inspected { seqno, ..Inspected::default() };
     let bytes = content(bytes);
     let mut offset = 0;
@@ -150,7 +150,7 @@ fn follows(seqno: u64, last: Option<u64>) -> bool {
 
 /// What was written to a journal: the bytes up to the last that is not zero. No batch ends with a zero. Looks chunk by
 /// chunk, because there may be 64 MiB of zeros at every start.
-pub(super) fn content(journal: &[u8]) -> &[u8] {
+pub(crate) fn content(journal: &[u8]) -> &[u8] {
     const ZEROS: [u8; 4096] = [0; 4096];
     let mut end = journal.len();
     while end > 0 {
@@ -215,7 +215,7 @@ type Entries<'a> = Vec<(&'a [u8], &'a [u8])>;
 
 /// The whole batches of a journal: where each ends, and its keys and values.
 #[cfg(test)]
-pub(super) fn batches(bytes: &[u8]) -> Vec<(usize, Entries<'_>)> {
+pub(crate) fn batches(bytes: &[u8]) -> Vec<(usize, Entries<'_>)> {
     let mut found = Vec::new();
     let mut offset = 0;
     while let Some(batch) = batch_at(bytes, offset) {

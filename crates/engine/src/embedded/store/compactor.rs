@@ -9,7 +9,7 @@
 //! rows that are updated most, and a scan reads through all of them. While writes keep coming that is a fair price;
 //! when they pause, everything is merged, so that a table that is only read is read at full speed.
 //!
-//! Merging is never a reason to stop: a step that there is no room for waits until there is; see [`Space`]. While the
+//! Merging is never a reason to stop: a step that there is no room for waits until there is; see [`DiskSpace`]. While the
 //! disk is nearly full, deletions are flushed and merged as soon as they pause, so that they give room back.
 //!
 //! fjall's writers wait without end when flushing has failed and memtables pile up. The committer may hang there
@@ -20,9 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::group::{Failures, fail};
-use super::space::{Space, Taking};
-use super::store::{Pace, Store};
+use crate::embedded::commit::group::{Failures, fail};
+use crate::embedded::store::disk_space::{Admission, DiskSpace};
+use crate::embedded::store::{Pace, Store};
 use crate::{Error, Result};
 
 /// How long to leave it after a look at the levels: they change with flushes, which are seconds apart.
@@ -52,25 +52,25 @@ const RUNS_MAX: usize = 16;
 /// Stale separated values for which everything is rewritten while the disk is nearly full.
 const RECLAIM_BYTES_MIN: u64 = 1024 * 1024;
 
-pub(super) struct Upkeep {
-    pub(super) store: Arc<Store>,
+pub(crate) struct Compactor {
+    pub(crate) store: Arc<Store>,
     /// A word whenever something was committed; ends with the committer.
-    pub(super) nudges: Receiver<()>,
-    pub(super) closing: Arc<AtomicBool>,
-    pub(super) failures: Failures,
-    pub(super) space: Arc<Space>,
-    pub(super) merging: Wait,
-    pub(super) reclaiming: Wait,
+    pub(crate) nudges: Receiver<()>,
+    pub(crate) closing: Arc<AtomicBool>,
+    pub(crate) failures: Failures,
+    pub(crate) space: Arc<DiskSpace>,
+    pub(crate) merging: Wait,
+    pub(crate) reclaiming: Wait,
 }
 
 /// When to try again what there was no room for.
-pub(super) struct Wait {
+pub(crate) struct Wait {
     what: &'static str,
     until: Option<Instant>,
 }
 
 impl Wait {
-    pub(super) fn new(what: &'static str) -> Self {
+    pub(crate) fn new(what: &'static str) -> Self {
         Self { what, until: None }
     }
 
@@ -110,9 +110,9 @@ enum Step {
     Later,
 }
 
-impl Upkeep {
+impl Compactor {
     /// Compacts until the engine closes.
-    pub(super) fn run(mut self) {
+    pub(crate) fn run(mut self) {
         loop {
             let pace = match self.nudges.recv_timeout(QUIET_AFTER) {
                 Ok(()) => Pace::Busy,
@@ -140,10 +140,10 @@ impl Upkeep {
     /// Lets no more pile up than can be merged when there is room again.
     fn limit_pile(&self) {
         let limit = match self.store.unmerged_runs() {
-            _ if self.merging.until.is_none() => Taking::Everything,
-            ..RUNS_MANY => Taking::Everything,
-            RUNS_MANY..RUNS_MAX => Taking::Deletions,
-            RUNS_MAX.. => Taking::Nothing,
+            _ if self.merging.until.is_none() => Admission::Everything,
+            ..RUNS_MANY => Admission::Everything,
+            RUNS_MANY..RUNS_MAX => Admission::Deletions,
+            RUNS_MAX.. => Admission::Nothing,
         };
         self.space.limit(limit);
     }
@@ -172,14 +172,14 @@ impl Upkeep {
     /// in it: but then only one at a time, and if it spares what the reserve is there for.
     fn flush(&self) -> Result<()> {
         match self.space.taking() {
-            Taking::Everything => self.store.flush_from(QUIET_FLUSH_BYTES),
-            Taking::Deletions
+            Admission::Everything => self.store.flush_from(QUIET_FLUSH_BYTES),
+            Admission::Deletions
                 if self.store.unmerged_runs() == 0
                     && self.space.spares(self.store.unflushed_bytes()) =>
             {
                 self.store.flush_from(1)
             }
-            Taking::Deletions | Taking::Nothing => Ok(()),
+            Admission::Deletions | Admission::Nothing => Ok(()),
         }
     }
 

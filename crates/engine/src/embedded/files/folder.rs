@@ -14,12 +14,12 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::options::OpenError;
+use crate::embedded::options::OpenError;
 
 /// The newest format that this version reads and the one that it writes.
-pub(super) const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 1;
 
-pub(super) const MARKER: &str = "TAVOLA";
+pub(crate) const MARKER: &str = "TAVOLA";
 /// Also of the other files that are written as a whole.
 const MARKER_TEMPORARY: &str = "TAVOLA.tmp";
 const LOCK: &str = "TAVOLA.lock";
@@ -37,7 +37,7 @@ const IGNORED: [&str; 3] = ["lost+found", MARKER_TEMPORARY, LOCK];
 
 /// Makes sure that `path` is a data folder that this version reads, creating it if need be, and locks it for as
 /// long as the returned file is open.
-pub(super) fn claim(path: &Path) -> Result<File, OpenError> {
+pub(crate) fn claim(path: &Path) -> Result<File, OpenError> {
     let failed = |source: io::Error| OpenError::Io { path: path.into(), source };
     create(path).map_err(failed)?;
     // Looked at before the lock file is made: nothing is to be left in a folder that is not ours.
@@ -75,7 +75,7 @@ fn create(path: &Path) -> io::Result<()> {
 
 /// Takes hold of the data folder at `path` without writing anything. A folder without a lock file, a copy perhaps, is
 /// used by nobody.
-pub(super) fn hold(path: &Path) -> Result<Option<File>, OpenError> {
+pub(crate) fn hold(path: &Path) -> Result<Option<File>, OpenError> {
     let missing = || OpenError::Missing { path: path.into() };
     if !path.is_dir() || !path.join(MARKER).exists() {
         return Err(missing());
@@ -98,12 +98,12 @@ fn try_lock(path: &Path, lock: &File) -> Result<(), OpenError> {
 }
 
 /// Where fjall's files are.
-pub(super) fn store_folder(path: &Path) -> PathBuf {
+pub(crate) fn store_folder(path: &Path) -> PathBuf {
     path.join(STORE)
 }
 
 /// Whether the store's own version file is what it must be; false if it is missing or empty.
-pub(super) fn check_store_version(store: &Path) -> Result<bool, OpenError> {
+pub(crate) fn check_store_version(store: &Path) -> Result<bool, OpenError> {
     let version = store.join("version");
     let found = fs::read(&version).unwrap_or_default();
     if found.is_empty() || found == STORE_VERSION {
@@ -114,7 +114,7 @@ pub(super) fn check_store_version(store: &Path) -> Result<bool, OpenError> {
 
 /// Where fjall's files are. Removes what an interrupted first start has left there: fjall finishes the creation
 /// of its folder with a version file and cannot resume before that.
-pub(super) fn store_path(path: &Path) -> Result<PathBuf, OpenError> {
+pub(crate) fn store_path(path: &Path) -> Result<PathBuf, OpenError> {
     let store = store_folder(path);
     let failed = |source: io::Error| OpenError::Io { path: store.clone(), source };
     if !store.try_exists().map_err(failed)? {
@@ -177,7 +177,7 @@ fn write_marker(path: &Path) -> io::Result<()> {
 }
 
 /// Writes a file of the folder so that it is there as a whole or not at all.
-pub(super) fn write_durably(path: &Path, name: &str, text: &str) -> io::Result<()> {
+pub(crate) fn write_durably(path: &Path, name: &str, text: &str) -> io::Result<()> {
     let temporary = path.join(MARKER_TEMPORARY);
     let mut file = File::create(&temporary)?;
     file.write_all(text.as_bytes())?;
@@ -187,12 +187,12 @@ pub(super) fn write_durably(path: &Path, name: &str, text: &str) -> io::Result<(
 }
 
 #[cfg(unix)]
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
 /// Folders cannot be opened as files elsewhere; the rename is as durable as the system makes it.
 #[cfg(not(unix))]
-pub(super) fn sync_folder(_path: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(_path: &Path) -> io::Result<()> {
     Ok(())
 }

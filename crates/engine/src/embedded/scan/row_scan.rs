@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use super::first_rows::{STEP_BYTES, STEP_ROWS, STEPS, STEPS_TIME};
-use super::store::{StoreSnapshot, guarded};
-use crate::scans::{CANCEL_CHECK_ROWS, Cancelled};
+use crate::embedded::scan::inline_scan::{STEP_BYTES, STEP_ROWS, STEPS, STEPS_TIME};
+use crate::embedded::store::{StoreSnapshot, guarded};
+use crate::scan_pool::{CANCEL_CHECK_ROWS, Cancelled};
 use crate::{KeyRange, Result, Visitor};
 
-pub(super) struct Walk<V> {
+pub(crate) struct RowScan<V> {
     /// `None` if there are none.
     rows: Option<fjall::Iter>,
     visitor: V,
@@ -16,14 +16,14 @@ pub(super) struct Walk<V> {
     _snapshot: StoreSnapshot,
 }
 
-impl<V: Visitor> Walk<V> {
-    pub(super) fn new(snapshot: StoreSnapshot, range: &KeyRange, visitor: V) -> Result<Self> {
+impl<V: Visitor> RowScan<V> {
+    pub(crate) fn new(snapshot: StoreSnapshot, range: &KeyRange, visitor: V) -> Result<Self> {
         let rows = if range.is_empty() { None } else { Some(snapshot.rows(range)?) };
         Ok(Self { rows, visitor, _snapshot: snapshot })
     }
 
     /// Shows the visitor the first rows. Breaks if there are no more to show.
-    pub(super) fn begin(&mut self) -> Result<ControlFlow<()>> {
+    pub(crate) fn begin(&mut self) -> Result<ControlFlow<()>> {
         let start = Instant::now();
         for _ in 0..STEPS {
             if self.go_on(STEP_ROWS, STEP_BYTES)?.is_break() {
@@ -55,12 +55,12 @@ impl<V: Visitor> Walk<V> {
     }
 
     /// Shows the visitor the rest, unless nobody waits for it any more.
-    pub(super) fn finish(mut self, cancelled: &Cancelled) -> Result<V> {
+    pub(crate) fn finish(mut self, cancelled: &Cancelled) -> Result<V> {
         while !cancelled.is_set() && self.go_on(CANCEL_CHECK_ROWS, usize::MAX)?.is_continue() {}
         Ok(self.visitor)
     }
 
-    pub(super) fn into_visitor(self) -> V {
+    pub(crate) fn into_visitor(self) -> V {
         self.visitor
     }
 }

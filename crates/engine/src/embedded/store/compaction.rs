@@ -13,7 +13,7 @@ use lsm_tree::Table;
 use lsm_tree::blob_tree::FragmentationMap;
 use lsm_tree::compaction::{Choice, CompactionStrategy, Leveled};
 
-use super::options::{BLOCK_BYTES, SEPARATE_VALUE_BYTES, STALE_SHARE};
+use crate::embedded::options::{BLOCK_BYTES, SEPARATE_VALUE_BYTES, STALE_SHARE};
 
 /// Size of a table file. Half of fjall's default, so that more tables lie wholly inside a dropped range and a
 /// compaction step holds up the next one for less; the first level is four times this.
@@ -32,19 +32,19 @@ const FILTER_ROW_BYTES: u64 = 2;
 /// The manifest, and what files take beyond their bytes.
 const OVERHEAD_BYTES: u64 = 256 * 1024;
 
-pub(super) fn leveled() -> Leveled {
+pub(crate) fn leveled() -> Leveled {
     Leveled::default().with_table_target_size(TABLE_BYTES)
 }
 
 /// For fjall's own thread, which shall flush: levels so large and so late that none ever needs compaction.
-pub(super) fn never_merging() -> Arc<Leveled> {
+pub(crate) fn never_merging() -> Arc<Leveled> {
     Arc::new(Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 40))
 }
 
 /// Bytes that the next step of `strategy` writes at most; `None` if there is nothing to do.
-pub(super) fn step_bytes(tree: &AnyTree, strategy: &Leveled) -> fjall::Result<Option<u64>> {
+pub(crate) fn step_bytes(tree: &AnyTree, strategy: &Leveled) -> fjall::Result<Option<u64>> {
     let version = tree.current_version();
-    // The default: as if no other compaction were running, which is so; see `Space::turn`.
+    // The default: as if no other compaction were running, which is so; see `DiskSpace::turn`.
     let input = match strategy.choose(&version, tree.tree_config(), &Default::default()) {
         Choice::Merge(input) => input,
         Choice::Move(_) | Choice::Drop(_) => return Ok(Some(0)),
@@ -61,7 +61,7 @@ pub(super) fn step_bytes(tree: &AnyTree, strategy: &Leveled) -> fjall::Result<Op
 }
 
 /// Bytes that a rewrite of all tables writes at most.
-pub(super) fn rewrite_bytes(tree: &AnyTree) -> fjall::Result<u64> {
+pub(crate) fn rewrite_bytes(tree: &AnyTree) -> fjall::Result<u64> {
     // They go to the last level, where tables are compressed.
     let version = tree.current_version();
     let table_bytes = version.iter_tables().map(|table| written_bytes(table, true, 0)).sum::<u64>();
@@ -69,11 +69,11 @@ pub(super) fn rewrite_bytes(tree: &AnyTree) -> fjall::Result<u64> {
 }
 
 /// Bytes of separated values that no row refers to and that the next rewrite of all tables gives back.
-pub(super) fn reclaimable_value_bytes(tree: &AnyTree) -> u64 {
+pub(crate) fn reclaimable_value_bytes(tree: &AnyTree) -> u64 {
     StaleFiles::of(tree).files.iter().map(|(_, stale_bytes)| stale_bytes).sum()
 }
 
-pub(super) fn is_out_of_room(error: &fjall::Error) -> bool {
+pub(crate) fn is_out_of_room(error: &fjall::Error) -> bool {
     let (fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error))) = error
     else {
         return false;

@@ -12,11 +12,11 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::conformance::Apply;
-use crate::embedded::group::{
+use crate::embedded::commit::group::{
     CommitError, Failure, GROUP_BYTES_MAX, GROUP_TRANSITIONS_MAX, Overlay,
 };
-use crate::embedded::job::Pending;
-use crate::embedded::space::Taking;
+use crate::embedded::commit::job::Pending;
+use crate::embedded::store::disk_space::Admission;
 use crate::{Decision, Error, Result, Transition};
 
 #[test]
@@ -145,7 +145,7 @@ fn a_commit_that_never_began_is_told_apart() {
 #[test]
 fn what_there_is_no_room_for_is_refused() {
     let mut bench = Bench::new();
-    let all = [Taking::Everything, Taking::Deletions, Taking::Nothing];
+    let all = [Admission::Everything, Admission::Deletions, Admission::Nothing];
     for (taking, taken) in
         all.into_iter().zip([[true; 3], [false, true, true], [false, false, true]])
     {
@@ -297,7 +297,7 @@ struct Recorded {
     rows: BTreeMap<Bytes, Bytes>,
     commits: Vec<usize>,
     on_commit: Option<Box<dyn FnMut()>>,
-    taking: Option<Taking>,
+    taking: Option<Admission>,
     /// Fail, and say whether nothing was written.
     failure: Option<bool>,
 }
@@ -313,7 +313,7 @@ impl Bench {
         Self { queue, committer, sink, stats, failure }
     }
 
-    fn lone(&self) -> LoneCommits<Recorder> {
+    fn lone(&self) -> InlineCommits<Recorder> {
         let mut lone = self.committer.lone_commits();
         // Whatever else this machine does.
         lone.quick = Duration::from_secs(3600);
@@ -352,7 +352,7 @@ impl Bench {
 
 /// Brings a request to be committed alone; false if it was given back.
 fn bring<T: Transition>(
-    lone: &LoneCommits<Recorder>,
+    lone: &InlineCommits<Recorder>,
     transition: T,
 ) -> (oneshot::Receiver<Result<T::Verdict>>, bool) {
     let (reply, answer) = oneshot::channel();
@@ -394,8 +394,8 @@ impl Sink for Recorder {
         Ok(())
     }
 
-    fn taking(&self) -> Taking {
-        self.state.borrow().taking.unwrap_or(Taking::Everything)
+    fn taking(&self) -> Admission {
+        self.state.borrow().taking.unwrap_or(Admission::Everything)
     }
 
     fn tidy(&self) -> bool {

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::cursor::Cursor;
-use super::options::OpenError;
+use crate::embedded::files::cursor::Cursor;
+use crate::embedded::options::OpenError;
 
 const TRAILER_BYTES: u64 = 38;
 const TRAILER_MAGIC: &[u8] = b"SFA!\x01\x00";
@@ -25,22 +25,22 @@ const TOC_MAGIC: &[u8] = b"TOC!";
 const TOC_BYTES_MAX: u64 = 1 << 20;
 
 /// An archive whose table of contents is what was written.
-pub(super) struct Archive {
-    pub(super) path: PathBuf,
-    pub(super) file: File,
+pub(crate) struct Archive {
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
     sections: Vec<Section>,
 }
 
 /// A part of an archive.
 #[derive(Clone, Debug)]
-pub(super) struct Section {
-    pub(super) name: String,
-    pub(super) start: u64,
-    pub(super) len: u64,
+pub(crate) struct Section {
+    pub(crate) name: String,
+    pub(crate) start: u64,
+    pub(crate) len: u64,
 }
 
 impl Archive {
-    pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
         let failed = |source: io::Error| OpenError::Io { path: path.into(), source };
         let damaged = |offset, detail: &str| OpenError::corrupt(path, offset, detail);
         let mut file = File::open(path).map_err(failed)?;
@@ -64,16 +64,16 @@ impl Archive {
         Ok(Self { path: path.into(), file, sections })
     }
 
-    pub(super) fn sections(&self) -> &[Section] {
+    pub(crate) fn sections(&self) -> &[Section] {
         &self.sections
     }
 
-    pub(super) fn section(&self, name: &str) -> Option<&Section> {
+    pub(crate) fn section(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.name == name)
     }
 
     /// The bytes of a section that there must be.
-    pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, OpenError> {
+    pub(crate) fn read(&self, name: &str) -> Result<Vec<u8>, OpenError> {
         let Some(section) = self.section(name) else {
             return Err(OpenError::corrupt(&self.path, 0, format!("it has no part {name:?}")));
         };
@@ -112,7 +112,7 @@ fn parse_toc(bytes: &[u8], end: u64) -> Option<Vec<Section>> {
 }
 
 /// Reads exactly `len` bytes. The caller knows that the file is long enough.
-pub(super) fn read_at(file: &mut (impl Read + Seek), start: u64, len: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_at(file: &mut (impl Read + Seek), start: u64, len: u64) -> io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
     file.take(len).read_to_end(&mut bytes)?;

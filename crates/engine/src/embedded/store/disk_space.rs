@@ -18,8 +18,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::locks::lock_if_free;
-use super::stats::Stats;
+use crate::embedded::locks::lock_if_free;
+use crate::embedded::stats::Stats;
 
 /// How often to look when little is written.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -32,14 +32,14 @@ const LAST_SHARE: u64 = 4;
 
 /// What the disk has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Taking {
+pub(crate) enum Admission {
     Everything,
     /// What gives back more than it takes.
     Deletions,
     Nothing,
 }
 
-impl Taking {
+impl Admission {
     fn stored(number: &AtomicU8) -> Self {
         [Self::Everything, Self::Deletions, Self::Nothing]
             [usize::from(number.load(Ordering::Relaxed))]
@@ -47,12 +47,12 @@ impl Taking {
 }
 
 /// How much room there is.
-pub(super) struct Space {
+pub(crate) struct DiskSpace {
     folder: PathBuf,
     reserve_bytes: u64,
-    /// What there was room for at the last look, a [`Taking`].
+    /// What there was room for at the last look, a [`Admission`].
     taking: AtomicU8,
-    /// What is taken at most because merging waits for room and has piled up, a [`Taking`].
+    /// What is taken at most because merging waits for room and has piled up, a [`Admission`].
     limit: AtomicU8,
     /// Bytes committed since the last look.
     committed: AtomicU64,
@@ -64,12 +64,12 @@ pub(super) struct Space {
     waiting: AtomicUsize,
     stats: Arc<Stats>,
     #[cfg(test)]
-    pub(super) pretended_free: Mutex<Option<u64>>,
+    pub(crate) pretended_free: Mutex<Option<u64>>,
 }
 
 /// The right to merge. One at a time has it, or else two would claim the same room.
-pub(super) struct Turn<'a> {
-    space: &'a Space,
+pub(crate) struct Turn<'a> {
+    space: &'a DiskSpace,
     _guard: MutexGuard<'a, ()>,
 }
 
@@ -80,13 +80,13 @@ struct Room {
     total: u64,
 }
 
-impl Space {
-    pub(super) fn new(folder: PathBuf, reserve_bytes: u64, stats: Arc<Stats>) -> Self {
+impl DiskSpace {
+    pub(crate) fn new(folder: PathBuf, reserve_bytes: u64, stats: Arc<Stats>) -> Self {
         let space = Self {
             folder,
             reserve_bytes,
-            taking: AtomicU8::new(Taking::Everything as u8),
-            limit: AtomicU8::new(Taking::Everything as u8),
+            taking: AtomicU8::new(Admission::Everything as u8),
+            limit: AtomicU8::new(Admission::Everything as u8),
             committed: AtomicU64::new(0),
             allowance: AtomicU64::new(u64::MAX),
             committed_meanwhile: AtomicU64::new(0),
@@ -100,37 +100,39 @@ impl Space {
         space
     }
 
-    pub(super) fn taking(&self) -> Taking {
-        self.last_look().max(Taking::stored(&self.limit))
+    pub(crate) fn taking(&self) -> Admission {
+        self.last_look().max(Admission::stored(&self.limit))
     }
 
     /// Whether the disk is nearly full.
-    pub(super) fn is_low(&self) -> bool {
-        self.last_look() != Taking::Everything
+    pub(crate) fn is_low(&self) -> bool {
+        self.last_look() != Admission::Everything
     }
 
     /// Merging waits for room and has so much before it that this is the most to be taken; or it does not.
-    pub(super) fn limit(&self, taking: Taking) {
+    pub(crate) fn limit(&self, taking: Admission) {
         if self.limit.swap(taking as u8, Ordering::Relaxed) == taking as u8 {
             return;
         }
         match taking {
-            Taking::Everything => tracing::info!("merging has caught up: taking writes"),
-            Taking::Deletions => {
+            Admission::Everything => tracing::info!("merging has caught up: taking writes"),
+            Admission::Deletions => {
                 tracing::error!("much waits to be merged: refusing writes, deletions excepted");
             }
-            Taking::Nothing => tracing::error!("too much waits to be merged: refusing all writes"),
+            Admission::Nothing => {
+                tracing::error!("too much waits to be merged: refusing all writes")
+            }
         }
         self.look();
     }
 
     /// Whether so many bytes can be written and half of the reserve is left. Who reserves nothing does not ask.
-    pub(super) fn spares(&self, bytes: u64) -> bool {
+    pub(crate) fn spares(&self, bytes: u64) -> bool {
         self.room().is_none_or(|room| room.free >= bytes.saturating_add(self.reserve(room) / 2))
     }
 
     /// Waits for the turn to merge.
-    pub(super) fn turn(&self) -> Turn<'_> {
+    pub(crate) fn turn(&self) -> Turn<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let guard = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -138,7 +140,7 @@ impl Space {
     }
 
     /// The turn to merge, unless someone has it or waits for it.
-    pub(super) fn turn_now(&self) -> Option<Turn<'_>> {
+    pub(crate) fn turn_now(&self) -> Option<Turn<'_>> {
         // Who merges step by step would have the next turn before those who wait for one are awake.
         if self.waiting.load(Ordering::Relaxed) > 0 {
             return None;
@@ -148,7 +150,7 @@ impl Space {
     }
 
     /// Looks every second until `ended` is.
-    pub(super) fn watch(&self, ended: &Receiver<()>) {
+    pub(crate) fn watch(&self, ended: &Receiver<()>) {
         while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
             self.look();
         }
@@ -156,7 +158,7 @@ impl Space {
 
     /// So much was committed. A fast disk fills within a second: looks at once when a good part of the reserve may have
     /// gone, since what is in the journal will be in tables as well.
-    pub(super) fn committed(&self, bytes: u64) {
+    pub(crate) fn committed(&self, bytes: u64) {
         self.committed_meanwhile.fetch_add(bytes, Ordering::Relaxed);
         let committed = self.committed.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if committed > self.reserve_bytes / 16 {
@@ -177,15 +179,15 @@ impl Space {
         let committed = self.committed_meanwhile.load(Ordering::Relaxed);
         let is_used_up = committed >= self.allowance.load(Ordering::Relaxed);
         let taking = if room.free < reserve / LAST_SHARE {
-            Taking::Nothing
+            Admission::Nothing
         } else if room.free < reserve || is_used_up {
-            Taking::Deletions
+            Admission::Deletions
         } else {
-            Taking::Everything
+            Admission::Everything
         };
         let before = self.last_look();
         self.taking.store(taking as u8, Ordering::Relaxed);
-        let is_full = self.taking() != Taking::Everything;
+        let is_full = self.taking() != Admission::Everything;
         self.stats.disk_free_bytes.store(room.free, Ordering::Relaxed);
         self.stats.disk_full.store(u64::from(is_full), Ordering::Relaxed);
         if taking != before {
@@ -193,23 +195,23 @@ impl Space {
         }
     }
 
-    fn tell(&self, taking: Taking, room: Room) {
+    fn tell(&self, taking: Admission, room: Room) {
         let (free_bytes, reserve, folder) = (room.free, self.reserve(room), self.folder.display());
         match taking {
-            Taking::Everything => {
+            Admission::Everything => {
                 tracing::info!(%folder, free_bytes, "there is room on the disk again: taking writes");
             }
-            Taking::Deletions => {
+            Admission::Deletions => {
                 tracing::error!(%folder, free_bytes, reserve, "the disk is nearly full: refusing writes, deletions excepted");
             }
-            Taking::Nothing => {
+            Admission::Nothing => {
                 tracing::error!(%folder, free_bytes, reserve, "the disk is all but full: refusing all writes, deletions too");
             }
         }
     }
 
-    fn last_look(&self) -> Taking {
-        Taking::stored(&self.taking)
+    fn last_look(&self) -> Admission {
+        Admission::stored(&self.taking)
     }
 
     fn reserve(&self, room: Room) -> u64 {
@@ -250,7 +252,7 @@ impl Space {
 impl Turn<'_> {
     /// Claims so many bytes until the turn is over; false if the second line would not be left. Who reserves nothing
     /// gets everything.
-    pub(super) fn claim(&self, bytes: u64) -> bool {
+    pub(crate) fn claim(&self, bytes: u64) -> bool {
         let Some(room) = self.space.room() else { return true };
         let Some(allowance) = self.space.judge_claim(bytes, room) else { return false };
         self.space.committed_meanwhile.store(0, Ordering::Relaxed);
@@ -275,30 +277,30 @@ impl Drop for Turn<'_> {
 mod tests {
     use super::*;
 
-    fn space(reserve_bytes: u64) -> Space {
-        Space::new(std::env::temp_dir(), reserve_bytes, Arc::default())
+    fn space(reserve_bytes: u64) -> DiskSpace {
+        DiskSpace::new(std::env::temp_dir(), reserve_bytes, Arc::default())
     }
 
     #[test]
     fn the_reserve_is_kept_and_given_back() {
         let space = space(100);
-        assert_eq!(space.taking(), Taking::Everything);
+        assert_eq!(space.taking(), Admission::Everything);
         for (free, total, taking) in [
-            (100, 10_000, Taking::Everything),
-            (99, 10_000, Taking::Deletions),
-            (25, 10_000, Taking::Deletions),
-            (24, 10_000, Taking::Nothing),
-            (0, 10_000, Taking::Nothing),
-            (25, 10_000, Taking::Deletions),
-            (100, 10_000, Taking::Everything),
+            (100, 10_000, Admission::Everything),
+            (99, 10_000, Admission::Deletions),
+            (25, 10_000, Admission::Deletions),
+            (24, 10_000, Admission::Nothing),
+            (0, 10_000, Admission::Nothing),
+            (25, 10_000, Admission::Deletions),
+            (100, 10_000, Admission::Everything),
             // Of a small disk a quarter is kept.
-            (50, 200, Taking::Everything),
-            (49, 200, Taking::Deletions),
-            (11, 200, Taking::Nothing),
+            (50, 200, Admission::Everything),
+            (49, 200, Admission::Deletions),
+            (11, 200, Admission::Nothing),
         ] {
             space.learn(Room { free, total });
             assert_eq!(space.taking(), taking, "{free} of {total}");
-            let is_full = taking != Taking::Everything;
+            let is_full = taking != Admission::Everything;
             assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), u64::from(is_full));
             assert_eq!(space.stats.disk_free_bytes.load(Ordering::Relaxed), free);
         }
@@ -308,7 +310,7 @@ mod tests {
     fn nothing_is_reserved_unless_asked_for() {
         let space = space(0);
         space.learn(Room { free: 0, total: 1000 });
-        assert_eq!(space.taking(), Taking::Everything);
+        assert_eq!(space.taking(), Admission::Everything);
         assert!(space.turn().claim(u64::MAX));
     }
 
@@ -333,20 +335,20 @@ mod tests {
         *space.pretended_free.lock().unwrap() = Some(1000);
         let turn = space.turn();
         assert!(turn.claim(900));
-        assert_eq!(space.taking(), Taking::Deletions);
+        assert_eq!(space.taking(), Admission::Deletions);
         assert!(space.turn_now().is_none());
         drop(turn);
-        assert_eq!(space.taking(), Taking::Everything);
+        assert_eq!(space.taking(), Admission::Everything);
 
         let turn = space.turn_now().expect("nobody has it");
         assert!(turn.claim(500));
         space.committed(199);
-        assert_eq!(space.taking(), Taking::Everything);
+        assert_eq!(space.taking(), Admission::Everything);
         space.committed(1);
         space.look();
-        assert_eq!(space.taking(), Taking::Deletions);
+        assert_eq!(space.taking(), Admission::Deletions);
         drop(turn);
-        assert_eq!(space.taking(), Taking::Everything);
+        assert_eq!(space.taking(), Admission::Everything);
     }
 
     #[test]
@@ -371,10 +373,10 @@ mod tests {
     fn less_is_taken_while_much_waits_to_be_merged() {
         let space = space(100);
         *space.pretended_free.lock().unwrap() = Some(1000);
-        for taking in [Taking::Deletions, Taking::Nothing, Taking::Everything] {
+        for taking in [Admission::Deletions, Admission::Nothing, Admission::Everything] {
             space.limit(taking);
             assert_eq!(space.taking(), taking);
-            let is_full = taking != Taking::Everything;
+            let is_full = taking != Admission::Everything;
             assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), u64::from(is_full));
             assert!(!space.is_low());
         }

@@ -24,7 +24,7 @@ const CROWD_SHARE: usize = 16;
 
 /// Hands out turns to scan.
 #[derive(Debug)]
-pub(crate) struct Scans {
+pub(crate) struct ScanPool {
     turns: Arc<Semaphore>,
     waiting: AtomicUsize,
     waiting_max: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Scans {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cancelled(Arc<AtomicBool>);
 
-impl Scans {
+impl ScanPool {
     pub(crate) fn new(running_max: usize, waiting_max: usize) -> Self {
         Self {
             turns: Arc::new(Semaphore::new(running_max)),
@@ -118,7 +118,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_line_is_busy_at_once() {
-        let scans = Arc::new(Scans::new(1, 1));
+        let scans = Arc::new(ScanPool::new(1, 1));
         let (release, released) = std::sync::mpsc::sync_channel::<()>(1);
         let (started, has_started) = tokio::sync::oneshot::channel();
         let first = tokio::spawn({
@@ -143,7 +143,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_abandoned_scan_is_told() {
-        let scans = Scans::new(1, 0);
+        let scans = ScanPool::new(1, 0);
         let (told, has_told) = tokio::sync::oneshot::channel();
         let mut scan = Box::pin(scans.run(move |cancelled: &Cancelled| {
             while !cancelled.is_set() {
@@ -158,7 +158,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panicking_scan_gives_its_turn_back() {
-        let scans = Scans::new(1, 0);
+        let scans = ScanPool::new(1, 0);
         let failed = scans.run(|_| panic!("on purpose")).await;
         assert!(matches!(failed, Err(Error::Panicked(told)) if told == "on purpose"));
         scans.run(|_| ()).await.expect("the turn is free again");

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use crate::{Decision, Result, Transition, WriteSet};
 
 /// What a group knows of a request.
-pub(super) trait Job: Send {
+pub(crate) trait Job: Send {
     /// See [`Transition::keys`].
     fn keys(&self) -> &[Bytes];
 
@@ -21,14 +21,14 @@ pub(super) trait Job: Send {
 }
 
 /// A transition, the place for its verdict, and where the verdict goes.
-pub(super) struct Pending<T: Transition> {
+pub(crate) struct Pending<T: Transition> {
     transition: T,
     verdict: Option<T::Verdict>,
     reply: oneshot::Sender<Result<T::Verdict>>,
 }
 
 impl<T: Transition> Pending<T> {
-    pub(super) fn new(transition: T, reply: oneshot::Sender<Result<T::Verdict>>) -> Self {
+    pub(crate) fn new(transition: T, reply: oneshot::Sender<Result<T::Verdict>>) -> Self {
         Self { transition, verdict: None, reply }
     }
 }

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::group::{Failures, SharedGroup, Sink, fail};
-use super::job::Job;
+use crate::embedded::commit::group::{Failures, SharedGroup, Sink, fail};
+use crate::embedded::commit::job::Job;
 use crate::panic_message;
 
 /// What the last commit may have taken: a few times a sync of a good disk.
@@ -22,41 +22,41 @@ const QUICK: Duration = Duration::from_micros(500);
 
 /// How often the committer looks. Others wait for twice as long at worst because a commit takes long, or for the quick ones
 /// that a connection has sent ahead.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(10);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Commits on the threads of callers.
-pub(super) struct LoneCommits<S> {
+pub(crate) struct InlineCommits<S> {
     group: SharedGroup<S>,
     failures: Failures,
     relief: Arc<Relief>,
-    pub(super) quick: Duration,
+    pub(crate) quick: Duration,
 }
 
 /// What those who commit alone and the committer know of each other. It is kept with the group: whoever finds it looking
 /// holds the group, and it looks again before it stops.
 #[derive(Default)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     /// Whether somebody has wanted to commit alone since the committer looked.
     is_wanted: bool,
     /// Whether the committer looks.
-    pub(super) is_kept: bool,
+    pub(crate) is_kept: bool,
 }
 
 /// Puts another thread in the place of one that waits for the disk.
-pub(super) struct Relief {
+pub(crate) struct Relief {
     /// `None` where there is no other thread.
     runtime: Option<Handle>,
     /// Lone commits that have begun, ever.
-    pub(super) begun: AtomicU64,
+    pub(crate) begun: AtomicU64,
 }
 
-impl<S: Sink> LoneCommits<S> {
-    pub(super) fn new(group: SharedGroup<S>, failures: Failures, relief: Arc<Relief>) -> Self {
+impl<S: Sink> InlineCommits<S> {
+    pub(crate) fn new(group: SharedGroup<S>, failures: Failures, relief: Arc<Relief>) -> Self {
         Self { group, failures, relief, quick: QUICK }
     }
 
     /// Commits and answers a request; gives it back if it is for the committer.
-    pub(super) fn commit(&self, job: Box<dyn Job>) -> Result<(), Box<dyn Job>> {
+    pub(crate) fn commit(&self, job: Box<dyn Job>) -> Result<(), Box<dyn Job>> {
         if job.keys().len() > 1 || !self.relief.is_possible() {
             return Err(job);
         }
@@ -88,7 +88,7 @@ impl Watch {
     }
 
     /// For the committer: whether it is to look, as it does while anybody wants to commit alone.
-    pub(super) fn keep(&mut self) -> bool {
+    pub(crate) fn keep(&mut self) -> bool {
         self.is_kept = std::mem::take(&mut self.is_wanted);
         self.is_kept
     }
@@ -96,7 +96,7 @@ impl Watch {
 
 impl Relief {
     /// By the threads of this runtime.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let runtime = Handle::try_current().ok();
         let runtime = runtime.filter(|runtime| runtime.metrics().num_workers() > 1);
         Self { runtime, begun: AtomicU64::new(0) }
@@ -107,7 +107,7 @@ impl Relief {
     }
 
     /// Wakes another thread of the runtime. It takes over what waits in line, and takes in what comes.
-    pub(super) fn call(&self) {
+    pub(crate) fn call(&self) {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(async {});
         }

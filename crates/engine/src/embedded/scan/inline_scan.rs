@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 
 /// The first rows are read in so many steps of so many rows, or so many bytes: a third of a millisecond or so in all, with
 /// the JSON that becomes of them. After each step the clock is looked at.
-pub(super) const STEPS: usize = 8;
-pub(super) const STEP_ROWS: usize = 16;
-pub(super) const STEP_BYTES: usize = 16 * 1024;
+pub(crate) const STEPS: usize = 8;
+pub(crate) const STEP_ROWS: usize = 16;
+pub(crate) const STEP_BYTES: usize = 16 * 1024;
 
 /// Time after which a scan goes to the pool, be it work or waiting.
-pub(super) const STEPS_TIME: Duration = Duration::from_millis(5);
+pub(crate) const STEPS_TIME: Duration = Duration::from_millis(5);
 
 /// Deletions in tables up to which scans begin here. To pass so many takes some ten milliseconds.
-pub(super) const DELETIONS_MAX: u64 = 100_000;
+pub(crate) const DELETIONS_MAX: u64 = 100_000;
 
 /// Processor time that the first rows take at most if all is well.
 const LONG: Duration = Duration::from_millis(2);
@@ -36,30 +36,30 @@ const LOST_SHARE: u32 = 20;
 const CREDIT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub(super) struct FirstRows {
+pub(crate) struct InlineScan {
     opened: Instant,
     /// When what was lost will be one part in [`LOST_SHARE`]: nanoseconds since `opened`.
     made_up_at: AtomicU64,
 }
 
-impl FirstRows {
-    pub(super) fn new() -> Self {
+impl InlineScan {
+    pub(crate) fn new() -> Self {
         Self { opened: Instant::now(), made_up_at: AtomicU64::new(0) }
     }
 
-    pub(super) fn are_read_here(&self) -> bool {
+    pub(crate) fn are_read_here(&self) -> bool {
         self.made_up_at.load(Ordering::Relaxed) <= nanos(self.opened.elapsed() + CREDIT)
     }
 
     /// Reads them, and keeps in mind if it takes too long.
-    pub(super) fn read<R>(&self, read: impl FnOnce() -> R) -> R {
+    pub(crate) fn read<R>(&self, read: impl FnOnce() -> R) -> R {
         let before = processor_time();
         let done = read();
         self.took(processor_time().saturating_sub(before));
         done
     }
 
-    pub(super) fn took(&self, time: Duration) {
+    pub(crate) fn took(&self, time: Duration) {
         let lost = time.saturating_sub(LONG);
         if lost.is_zero() {
             return;
@@ -72,7 +72,7 @@ impl FirstRows {
 
     /// Forgets what was lost.
     #[cfg(test)]
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.made_up_at.store(0, Ordering::Relaxed);
     }
 }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_takes_long_too_often_is_left_to_the_pool() {
-        let first_rows = FirstRows::new();
+        let first_rows = InlineScan::new();
         first_rows.took(LONG);
         assert_eq!(first_rows.made_up_at.load(Ordering::Relaxed), 0);
         // Once in a while is not too often.
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn what_takes_very_long_is_left_to_the_pool_at_once() {
-        let first_rows = FirstRows::new();
+        let first_rows = InlineScan::new();
         first_rows.took(Duration::from_secs(60));
         assert!(!first_rows.are_read_here());
         first_rows.forget();
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_time_that_reading_takes_is_noticed() {
-        let first_rows = FirstRows::new();
+        let first_rows = InlineScan::new();
         first_rows.read(|| {
             let start = processor_time();
             while processor_time() - start < 2 * LONG {}
@@ -135,7 +135,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn waiting_is_no_work() {
-        let first_rows = FirstRows::new();
+        let first_rows = InlineScan::new();
         first_rows.read(|| std::thread::sleep(2 * CREDIT / LOST_SHARE));
         assert!(first_rows.are_read_here());
     }

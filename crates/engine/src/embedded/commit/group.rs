@@ -14,38 +14,38 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
-use super::job::Job;
-use super::lone::Watch;
-use super::space::Taking;
-use super::stats::Stats;
+use crate::embedded::commit::inline_commit::Watch;
+use crate::embedded::commit::job::Job;
+use crate::embedded::stats::Stats;
+use crate::embedded::store::disk_space::Admission;
 use crate::{Error, Result, Write, WriteSet, panic_message};
 
 /// Transitions in a group at most: bounds how long the first of them waits for the others to be applied.
-pub(super) const GROUP_TRANSITIONS_MAX: usize = 1024;
+pub(crate) const GROUP_TRANSITIONS_MAX: usize = 1024;
 
 /// Bytes after which no further transition joins a group: bounds the time of one sync. One transition may be
 /// larger; it is then alone with those before it.
-pub(super) const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(crate) const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// How long nothing must be committed before the committer lets the sink tidy up. Requests that write nothing do not
 /// count: those that are refused on a full disk are tried again and again, and tidying is what makes room.
 const TIDY_AFTER: Duration = Duration::from_secs(1);
 
 /// The writes of a group; `None` is a deletion. The last write of a key wins.
-pub(super) type Overlay = HashMap<Bytes, Option<Bytes>>;
+pub(crate) type Overlay = HashMap<Bytes, Option<Bytes>>;
 
 /// The group, for whoever commits. `None` once nothing is committed any more: then the sink is gone, and with it those who
 /// were not answered.
-pub(super) type SharedGroup<S> = Arc<Mutex<Option<Group<S>>>>;
+pub(crate) type SharedGroup<S> = Arc<Mutex<Option<Group<S>>>>;
 
 /// What the engine is told when it has failed.
-pub(super) type Failure = Arc<str>;
+pub(crate) type Failure = Arc<str>;
 
 /// Where a failure is told. Once told, nothing is written any more.
-pub(super) type Failures = Arc<watch::Sender<Option<Failure>>>;
+pub(crate) type Failures = Arc<watch::Sender<Option<Failure>>>;
 
 /// Where groups are committed to; the store, or a fake in tests.
-pub(super) trait Sink {
+pub(crate) trait Sink {
     /// The committed value under `key`.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>>;
 
@@ -53,8 +53,8 @@ pub(super) trait Sink {
     fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError>;
 
     /// What there is room for.
-    fn taking(&self) -> Taking {
-        Taking::Everything
+    fn taking(&self) -> Admission {
+        Admission::Everything
     }
 
     /// Cleans up while nothing is to be done; true if there will be more to clean later.
@@ -63,14 +63,14 @@ pub(super) trait Sink {
 
 /// Why a group was not committed.
 #[derive(Debug)]
-pub(super) struct CommitError {
-    pub(super) message: String,
+pub(crate) struct CommitError {
+    pub(crate) message: String,
     /// Whether it is certain that nothing was written.
-    pub(super) nothing_written: bool,
+    pub(crate) nothing_written: bool,
 }
 
 /// The requests that are committed next, and what they are committed to.
-pub(super) struct Group<S> {
+pub(crate) struct Group<S> {
     sink: S,
     stats: Arc<Stats>,
     failures: Failures,
@@ -78,7 +78,7 @@ pub(super) struct Group<S> {
     /// The last commit, or the last time it tidied up.
     rests_since: Instant,
     last_took: Duration,
-    pub(super) watch: Watch,
+    pub(crate) watch: Watch,
     jobs: Vec<(Box<dyn Job>, Result<()>)>,
     bytes: usize,
     overlay: Overlay,
@@ -88,7 +88,7 @@ pub(super) struct Group<S> {
 }
 
 impl<S: Sink> Group<S> {
-    pub(super) fn new(sink: S, stats: Arc<Stats>, failures: Failures) -> Self {
+    pub(crate) fn new(sink: S, stats: Arc<Stats>, failures: Failures) -> Self {
         Self {
             sink,
             stats,
@@ -107,29 +107,29 @@ impl<S: Sink> Group<S> {
     }
 
     /// Whether no further request may join.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.jobs.len() >= GROUP_TRANSITIONS_MAX || self.bytes >= GROUP_BYTES_MAX
     }
 
     /// How long the last commit took.
-    pub(super) fn last_took(&self) -> Duration {
+    pub(crate) fn last_took(&self) -> Duration {
         self.last_took
     }
 
     /// How long until there may be something to clean up; `None` if there will be nothing before the next commit.
-    pub(super) fn until_tidy(&self) -> Option<Duration> {
+    pub(crate) fn until_tidy(&self) -> Option<Duration> {
         self.may_tidy.then(|| TIDY_AFTER.saturating_sub(self.rests_since.elapsed()))
     }
 
     /// Cleans up, if nothing was committed for long enough.
-    pub(super) fn tidy_if_rested(&mut self) {
+    pub(crate) fn tidy_if_rested(&mut self) {
         if self.until_tidy().is_some_and(|left| left.is_zero()) {
             self.may_tidy = self.sink.tidy();
             self.rests_since = Instant::now();
         }
     }
 
-    pub(super) fn tidy(&mut self, done: oneshot::Sender<()>) {
+    pub(crate) fn tidy(&mut self, done: oneshot::Sender<()>) {
         // Within a group this is still between two batches: the group is applied, but not yet committed.
         self.may_tidy = self.sink.tidy();
         // Whoever asked may have stopped waiting.
@@ -137,7 +137,7 @@ impl<S: Sink> Group<S> {
     }
 
     /// Takes a request into the group and runs it on top of the group's writes so far.
-    pub(super) fn admit(&mut self, mut job: Box<dyn Job>) {
+    pub(crate) fn admit(&mut self, mut job: Box<dyn Job>) {
         let outcome = match &*self.failures.borrow() {
             Some(failure) => Err(Error::Unavailable(failure.to_string())),
             None => Ok(()),
@@ -177,9 +177,9 @@ impl<S: Sink> Group<S> {
     /// Whether there is room on the disk for what a transition writes.
     fn has_room(&self) -> bool {
         match self.sink.taking() {
-            Taking::Everything => true,
-            Taking::Deletions => !self.writes.takes_room(),
-            Taking::Nothing => self.writes.is_empty(),
+            Admission::Everything => true,
+            Admission::Deletions => !self.writes.takes_room(),
+            Admission::Nothing => self.writes.is_empty(),
         }
     }
 
@@ -195,7 +195,7 @@ impl<S: Sink> Group<S> {
     }
 
     /// Commits the group's writes, then answers all of it.
-    pub(super) fn commit(&mut self) {
+    pub(crate) fn commit(&mut self) {
         let committed = self.commit_overlay();
         self.stats.transitions.fetch_add(self.jobs.len() as u64, Ordering::Relaxed);
         self.bytes = 0;
@@ -232,7 +232,7 @@ impl<S: Sink> Group<S> {
 }
 
 /// Tells everybody that the engine has failed. The first reason stays: later ones follow from it.
-pub(super) fn fail(failures: &Failures, message: &str) {
+pub(crate) fn fail(failures: &Failures, message: &str) {
     let is_first = failures.send_if_modified(|failure| {
         let is_first = failure.is_none();
         failure.get_or_insert_with(|| message.into());

@@ -19,9 +19,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::Shared;
-use super::committer::Message;
-use super::job::Pending;
+use crate::embedded::Shared;
+use crate::embedded::commit::committer::Message;
+use crate::embedded::commit::job::Pending;
 use crate::{Decision, Error, KeyRange, Result, Transition, WriteSet};
 
 /// Rows deleted in one transition: about a millisecond for the requests behind it.
@@ -46,7 +46,7 @@ const STALE_VALUE_BYTES_MAX: u64 = 1024 * 1024;
 const FLUSH_POLL: Duration = Duration::from_millis(10);
 
 /// Deletes the rows of `range`, blocking the calling thread meanwhile.
-pub(super) fn drop_range(shared: &Shared, range: &KeyRange) -> Result<()> {
+pub(crate) fn drop_range(shared: &Shared, range: &KeyRange) -> Result<()> {
     let rows = delete_rows(shared, range)?;
     if rows < RECLAIM_ROWS_MIN && shared.store.tombstone_share() < COMPACT_TOMBSTONE_SHARE {
         return Ok(());

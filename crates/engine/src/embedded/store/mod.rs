@@ -8,6 +8,12 @@
 //! - A read without a snapshot sees the memtable as it is. That is right for one key, because a row reaches the
 //!   memtable only after its batch is durable, and wrong for more than one.
 
+pub(crate) mod compaction;
+pub(crate) mod compactor;
+mod database;
+pub(crate) mod disk_space;
+pub(crate) mod drop_range;
+
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -20,12 +26,14 @@ use bytes::Bytes;
 use fjall::compaction::Leveled;
 use fjall::{AbstractTree, Database, Keyspace, OwnedWriteBatch, PersistMode, Readable, Snapshot};
 
-use super::clean::{self, CleanMark};
-use super::database::{WHICH_FILE, open_database, unreadable};
-use super::group::{CommitError, Overlay, Sink};
-use super::options::{EmbeddedOptions, OpenError};
-use super::space::{Space, Taking};
-use super::{folder, journal, manifest, merging};
+use crate::embedded::commit::group::{CommitError, Overlay, Sink};
+use crate::embedded::files::clean_mark::{self, CleanMark};
+use crate::embedded::files::folder;
+use crate::embedded::files::journal;
+use crate::embedded::files::manifest;
+use crate::embedded::options::{EmbeddedOptions, OpenError};
+use crate::embedded::store::database::{WHICH_FILE, open_database, unreadable};
+use crate::embedded::store::disk_space::{Admission, DiskSpace};
 use crate::{Error, KeyRange, Result};
 
 /// How often to compare the manifest on disk with the one in memory, and how long to leave it, a little more each time.
@@ -34,7 +42,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// How much there is to write, for compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pace {
+pub(crate) enum Pace {
     /// Merge as late as the strategy allows.
     Busy,
     /// Leave nothing unmerged.
@@ -42,7 +50,7 @@ pub(super) enum Pace {
 }
 
 /// The rows on disk.
-pub(super) struct Store {
+pub(crate) struct Store {
     // ORDER: fields drop in this order: snapshots and trees, then the mark that all is written, then the lock that
     // guards the folder.
     latest: RwLock<Arc<Snapshot>>,
@@ -58,24 +66,24 @@ pub(super) struct Store {
     mark: CleanMark,
     _lock: File,
     #[cfg(test)]
-    pub(super) fail_next_commit: AtomicBool,
+    pub(crate) fail_next_commit: AtomicBool,
 }
 
 /// A stable state of a [`Store`].
 #[derive(Clone)]
-pub(super) struct StoreSnapshot {
+pub(crate) struct StoreSnapshot {
     snapshot: Arc<Snapshot>,
     store: Arc<Store>,
 }
 
 impl Store {
-    pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Self, OpenError> {
+    pub(crate) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Self, OpenError> {
         let lock = folder::claim(path)?;
         let store_path = folder::store_path(path)?;
-        clean::verify(path, &store_path)?;
+        clean_mark::verify(path, &store_path)?;
         manifest::check(&store_path)?;
         // ORDER: the mark goes before anything is changed, and stays if nothing is.
-        clean::remove(path)?;
+        clean_mark::remove(path)?;
         journal::check(&store_path)?;
         let (database, keyspace) = open_database(&store_path, options)?;
         Ok(Self {
@@ -83,8 +91,8 @@ impl Store {
             keyspace,
             database,
             path: path.into(),
-            busy_strategy: Arc::new(merging::leveled()),
-            quiet_strategy: Arc::new(merging::leveled().with_l0_threshold(1)),
+            busy_strategy: Arc::new(compaction::leveled()),
+            quiet_strategy: Arc::new(compaction::leveled().with_l0_threshold(1)),
             is_settled: AtomicBool::new(false),
             deletions: AtomicU64::new(0),
             mark: CleanMark::new(path, &store_path),
@@ -94,54 +102,54 @@ impl Store {
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn disk_bytes(&self) -> u64 {
+    pub(crate) fn disk_bytes(&self) -> u64 {
         // Journals are counted on a best effort: they cannot be asked once the store is poisoned.
         self.keyspace.disk_space() + self.database.journal_disk_space().unwrap_or(0)
     }
 
     /// The value after the last commit. Not the keyspace's own `get`: that one sees a batch while it is being
     /// applied, and so half of a transaction.
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let snapshot = Arc::clone(&self.latest.read().unwrap_or_else(PoisonError::into_inner));
         let value = guarded(|| snapshot.get(&self.keyspace, key))?;
         Ok(value.map(Bytes::from))
     }
 
     /// Deletions in tables that a scan may have to pass.
-    pub(super) fn deletions(&self) -> u64 {
+    pub(crate) fn deletions(&self) -> u64 {
         self.deletions.load(Ordering::Relaxed)
     }
 
     /// The state after the last commit.
-    pub(super) fn snapshot(self: &Arc<Self>) -> StoreSnapshot {
+    pub(crate) fn snapshot(self: &Arc<Self>) -> StoreSnapshot {
         let snapshot = self.latest.read().unwrap_or_else(PoisonError::into_inner).clone();
         StoreSnapshot { snapshot, store: Arc::clone(self) }
     }
 }
 
 impl StoreSnapshot {
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let value = guarded(|| self.snapshot.get(&self.store.keyspace, key))?;
         Ok(value.map(Bytes::from))
     }
 
     /// The rows of a range that is not empty.
-    pub(super) fn rows(&self, range: &KeyRange) -> Result<fjall::Iter> {
+    pub(crate) fn rows(&self, range: &KeyRange) -> Result<fjall::Iter> {
         let range = range.start.as_ref()..range.end.as_ref();
         guarded(|| Ok(self.snapshot.range::<&[u8], _>(&self.store.keyspace, range)))
     }
 }
 
 /// The store as whoever commits sees it.
-pub(super) struct StoreSink {
-    pub(super) store: Arc<Store>,
-    pub(super) space: Arc<Space>,
+pub(crate) struct StoreSink {
+    pub(crate) store: Arc<Store>,
+    pub(crate) space: Arc<DiskSpace>,
     /// Tells the upkeep that there may be something to compact.
-    pub(super) nudge: SyncSender<()>,
+    pub(crate) nudge: SyncSender<()>,
 }
 
 impl Sink for StoreSink {
@@ -161,7 +169,7 @@ impl Sink for StoreSink {
         Ok(())
     }
 
-    fn taking(&self) -> Taking {
+    fn taking(&self) -> Admission {
         self.space.taking()
     }
 
@@ -237,30 +245,30 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::Unavailable`] when fjall writes no more, because its thread has failed, say for lack of space.
-    pub(super) fn check_alive(&self) -> Result<()> {
+    pub(crate) fn check_alive(&self) -> Result<()> {
         // Asks the journal for nothing, which it refuses once poisoned.
         self.database.persist(PersistMode::Buffer).map_err(read_error)
     }
 
     /// Has what is in memory flushed when writing pauses: from `bytes_min` on.
-    pub(super) fn flush_from(&self, bytes_min: u64) -> Result<()> {
+    pub(crate) fn flush_from(&self, bytes_min: u64) -> Result<()> {
         let bytes = self.keyspace.tree.active_memtable().size();
         if bytes > 0 && bytes >= bytes_min { self.start_flush() } else { Ok(()) }
     }
 
     /// Bytes in memory that will be flushed to tables.
-    pub(super) fn unflushed_bytes(&self) -> u64 {
+    pub(crate) fn unflushed_bytes(&self) -> u64 {
         self.database.write_buffer_size()
     }
 
     /// Flushed memtables that lie beside each other. fjall holds up writers from twenty on, and stops them at thirty.
-    pub(super) fn unmerged_runs(&self) -> usize {
+    pub(crate) fn unmerged_runs(&self) -> usize {
         self.keyspace.tree.l0_run_count()
     }
 
     /// Bytes that the most urgent compaction writes at most; `None` if there is none.
-    pub(super) fn bytes_to_merge(&self, pace: Pace) -> Result<Option<u64>> {
-        guarded(|| merging::step_bytes(&self.keyspace.tree, self.strategy(pace)))
+    pub(crate) fn bytes_to_merge(&self, pace: Pace) -> Result<Option<u64>> {
+        guarded(|| compaction::step_bytes(&self.keyspace.tree, self.strategy(pace)))
     }
 
     /// Does the most urgent compaction; false if there was none.
@@ -268,7 +276,7 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::Full`] for lack of room: the tables are as before, and can be merged later.
-    pub(super) fn compact_step(&self, pace: Pace) -> Result<bool> {
+    pub(crate) fn compact_step(&self, pace: Pace) -> Result<bool> {
         let tree = &self.keyspace.tree;
         let version = tree.current_version().id();
         let strategy = Arc::clone(self.strategy(pace));
@@ -281,11 +289,11 @@ impl Store {
     }
 
     /// Looks how many deletions there are in tables.
-    pub(super) fn count_deletions(&self) {
+    pub(crate) fn count_deletions(&self) {
         self.deletions.store(self.keyspace.tree.tombstone_count(), Ordering::Relaxed);
     }
 
-    pub(super) fn set_settled(&self, is_settled: bool) {
+    pub(crate) fn set_settled(&self, is_settled: bool) {
         self.is_settled.store(is_settled, Ordering::Release);
     }
 
@@ -303,7 +311,7 @@ impl Store {
     fn compacting(&self, compact: impl FnOnce() -> fjall::Result<()>) -> Result<()> {
         let mut is_full = false;
         let compacted =
-            guarded(|| compact().inspect_err(|error| is_full = merging::is_out_of_room(error)));
+            guarded(|| compact().inspect_err(|error| is_full = compaction::is_out_of_room(error)));
         if is_full && self.is_as_on_disk() { Err(Error::Full) } else { compacted }
     }
 
@@ -319,7 +327,7 @@ impl Store {
 
 #[cfg(test)]
 impl Store {
-    pub(super) fn unmerged_tables(&self) -> usize {
+    pub(crate) fn unmerged_tables(&self) -> usize {
         self.keyspace.tree.level_table_count(0).expect("there is a first level")
     }
 }
@@ -327,7 +335,7 @@ impl Store {
 /// What dropping a range needs; see `drops`.
 impl Store {
     /// Keys from the start of `range`, at most `rows_max`, as of the last commit.
-    pub(super) fn keys(self: &Arc<Self>, range: &KeyRange, rows_max: usize) -> Result<Vec<Bytes>> {
+    pub(crate) fn keys(self: &Arc<Self>, range: &KeyRange, rows_max: usize) -> Result<Vec<Bytes>> {
         let snapshot = self.snapshot().snapshot;
         let range = range.start.as_ref()..range.end.as_ref();
         guarded(|| {
@@ -339,17 +347,17 @@ impl Store {
     }
 
     /// Seals the memtable, so that it is flushed to tables in the background.
-    pub(super) fn start_flush(&self) -> Result<()> {
+    pub(crate) fn start_flush(&self) -> Result<()> {
         self.keyspace.rotate_memtable().map(drop).map_err(read_error)
     }
 
-    pub(super) fn is_flushed(&self) -> Result<bool> {
+    pub(crate) fn is_flushed(&self) -> Result<bool> {
         self.check_alive()?;
         Ok(self.keyspace.sealed_memtable_count() == 0)
     }
 
     /// Deletes the tables that lie wholly in `range`, without a look at their rows.
-    pub(super) fn drop_tables(&self, range: &KeyRange) -> Result<()> {
+    pub(crate) fn drop_tables(&self, range: &KeyRange) -> Result<()> {
         let range = range.start.as_ref()..range.end.as_ref();
         guarded(|| Ok(self.keyspace.tree.drop_range(range)?))
     }
@@ -359,38 +367,38 @@ impl Store {
     /// # Errors
     ///
     /// As [`Store::compact_step`].
-    pub(super) fn compact(&self) -> Result<()> {
+    pub(crate) fn compact(&self) -> Result<()> {
         self.compacting(|| self.keyspace.major_compact())
     }
 
     /// Bytes that [`Store::compact`] writes at most.
-    pub(super) fn bytes_to_compact(&self) -> Result<u64> {
-        guarded(|| merging::rewrite_bytes(&self.keyspace.tree))
+    pub(crate) fn bytes_to_compact(&self) -> Result<u64> {
+        guarded(|| compaction::rewrite_bytes(&self.keyspace.tree))
     }
 
     /// Bytes of separated values that [`Store::compact`] gives back.
-    pub(super) fn reclaimable_value_bytes(&self) -> u64 {
-        merging::reclaimable_value_bytes(&self.keyspace.tree)
+    pub(crate) fn reclaimable_value_bytes(&self) -> u64 {
+        compaction::reclaimable_value_bytes(&self.keyspace.tree)
     }
 
     /// Bytes of separated values that no row refers to any more.
-    pub(super) fn stale_value_bytes(&self) -> u64 {
+    pub(crate) fn stale_value_bytes(&self) -> u64 {
         self.keyspace.fragmented_blob_bytes()
     }
 
-    pub(super) fn table_bytes(&self) -> u64 {
+    pub(crate) fn table_bytes(&self) -> u64 {
         self.keyspace.disk_space()
     }
 
     /// The share of entries in tables that are tombstones.
-    pub(super) fn tombstone_share(&self) -> f64 {
+    pub(crate) fn tombstone_share(&self) -> f64 {
         let entries = self.keyspace.approximate_len().max(1);
         self.keyspace.tree.tombstone_count() as f64 / entries as f64
     }
 }
 
 /// Asks fjall for something that reads files. What panics in there has met bytes that nobody wrote.
-pub(super) fn guarded<T>(read: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
+pub(crate) fn guarded<T>(read: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(done) => done.map_err(read_error),
         Err(panic) => Err(Error::Corrupt(unreadable(&*panic))),

@@ -1,7 +1,7 @@
 //! Group commit: the one thread that empties the queue.
 //!
 //! A disk syncs some ten thousand times a second, clients want more; so whatever has gathered in the queue while
-//! the last [group](super::group) was synced becomes the next group, written as one batch with one sync. No timer waits for
+//! the last [group](crate::embedded::commit::group) was synced becomes the next group, written as one batch with one sync. No timer waits for
 //! a group to fill: a request that finds the queue empty is committed at once, and the busier the disk, the larger the groups.
 
 use std::ops::ControlFlow;
@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::group::{Failures, Group, SharedGroup, Sink, fail};
-use super::job::Job;
-use super::locks::lock_if_free;
-use super::lone::{LOOK_EVERY, LoneCommits, Relief};
-use super::stats::Stats;
+use crate::embedded::commit::group::{Failures, Group, SharedGroup, Sink, fail};
+use crate::embedded::commit::inline_commit::{InlineCommits, LOOK_EVERY, Relief};
+use crate::embedded::commit::job::Job;
+use crate::embedded::locks::lock_if_free;
+use crate::embedded::stats::Stats;
 use crate::panic_message;
 
-pub(super) enum Message {
+pub(crate) enum Message {
     Job(Box<dyn Job>),
     /// Clean up now, and say when it is done.
     Tidy(oneshot::Sender<()>),
@@ -29,7 +29,7 @@ pub(super) enum Message {
 }
 
 /// Owns the queue's end and commits what comes out of it.
-pub(super) struct Committer<S> {
+pub(crate) struct Committer<S> {
     queue: Receiver<Message>,
     group: SharedGroup<S>,
     stats: Arc<Stats>,
@@ -41,7 +41,7 @@ pub(super) struct Committer<S> {
 }
 
 impl<S: Sink> Committer<S> {
-    pub(super) fn new(
+    pub(crate) fn new(
         queue: Receiver<Message>,
         sink: S,
         stats: Arc<Stats>,
@@ -54,13 +54,13 @@ impl<S: Sink> Committer<S> {
     }
 
     /// For those who commit without the committer.
-    pub(super) fn lone_commits(&self) -> LoneCommits<S> {
+    pub(crate) fn lone_commits(&self) -> InlineCommits<S> {
         let (group, failures) = (Arc::clone(&self.group), Arc::clone(&self.failures));
-        LoneCommits::new(group, failures, Arc::clone(&self.relief))
+        InlineCommits::new(group, failures, Arc::clone(&self.relief))
     }
 
     /// Commits group after group until the queue is closed and empty.
-    pub(super) fn run(mut self) {
+    pub(crate) fn run(mut self) {
         let ended = catch_unwind(AssertUnwindSafe(|| while self.run_once().is_continue() {}));
         if let Err(panic) = ended {
             // ORDER: the failure is told before the queue and the group are dropped, so that callers who find
@@ -71,7 +71,7 @@ impl<S: Sink> Committer<S> {
     }
 
     /// Waits for a request and commits it together with all that have gathered. Breaks when there will be no more.
-    pub(super) fn run_once(&mut self) -> ControlFlow<()> {
+    pub(crate) fn run_once(&mut self) -> ControlFlow<()> {
         let Some(first) = self.wait() else { return ControlFlow::Break(()) };
         let mut group = hold(&self.group, &self.relief);
         // A lone commit has panicked, and the process is about to stop.

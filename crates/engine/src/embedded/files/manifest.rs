@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::archive::Archive;
-use super::blocks;
-use super::cursor::Cursor;
-use super::options::OpenError;
+use crate::embedded::files::archive::Archive;
+use crate::embedded::files::blocks;
+use crate::embedded::files::cursor::Cursor;
+use crate::embedded::options::OpenError;
 
 const KEYSPACES: &str = "keyspaces";
 const CURRENT: &str = "current";
@@ -32,23 +32,23 @@ const TABLES: &str = "tables";
 const VALUES: &str = "blobs";
 
 /// The files of one tree.
-pub(super) struct Tree {
-    pub(super) folder: PathBuf,
-    pub(super) current: PathBuf,
-    pub(super) manifest: PathBuf,
-    pub(super) tables: Vec<Named>,
-    pub(super) values: Vec<Named>,
+pub(crate) struct Tree {
+    pub(crate) folder: PathBuf,
+    pub(crate) current: PathBuf,
+    pub(crate) manifest: PathBuf,
+    pub(crate) tables: Vec<Named>,
+    pub(crate) values: Vec<Named>,
 }
 
 /// A file that a manifest names.
-pub(super) struct Named {
-    pub(super) id: u64,
-    pub(super) path: PathBuf,
-    pub(super) checksum: u128,
+pub(crate) struct Named {
+    pub(crate) id: u64,
+    pub(crate) path: PathBuf,
+    pub(crate) checksum: u128,
 }
 
 /// Checks the heads of all files in fjall's folder `store`; does nothing if there is none yet.
-pub(super) fn check(store: &Path) -> Result<(), OpenError> {
+pub(crate) fn check(store: &Path) -> Result<(), OpenError> {
     for tree in trees(store)? {
         let values: HashSet<u64> = tree.values.iter().map(|file| file.id).collect();
         for file in &tree.values {
@@ -62,7 +62,7 @@ pub(super) fn check(store: &Path) -> Result<(), OpenError> {
 }
 
 /// The trees in fjall's folder: its own list of keyspaces, and the one with our rows.
-pub(super) fn trees(store: &Path) -> Result<Vec<Tree>, OpenError> {
+pub(crate) fn trees(store: &Path) -> Result<Vec<Tree>, OpenError> {
     let keyspaces = store.join(KEYSPACES);
     let mut folders: Vec<PathBuf> = match fs::read_dir(&keyspaces) {
         Ok(entries) => entries
@@ -119,7 +119,7 @@ impl Tree {
     }
 
     /// How many files there are that the manifest does not name.
-    pub(super) fn leftovers(&self) -> u64 {
+    pub(crate) fn leftovers(&self) -> u64 {
         let count = |kind: &str| fs::read_dir(self.folder.join(kind)).map_or(0, Iterator::count);
         let named = self.tables.len() + self.values.len();
         (count(TABLES) + count(VALUES)).saturating_sub(named) as u64
@@ -127,7 +127,7 @@ impl Tree {
 }
 
 impl Named {
-    pub(super) fn open(&self) -> Result<Archive, OpenError> {
+    pub(crate) fn open(&self) -> Result<Archive, OpenError> {
         match Archive::open(&self.path) {
             Err(OpenError::Io { path, source }) if source.kind() == io::ErrorKind::NotFound => {
                 Err(OpenError::corrupt(&path, 0, "it is missing"))
@@ -144,7 +144,7 @@ fn holds_files(folder: &Path) -> bool {
 }
 
 /// The number of the manifest that `current` names in the folder of a tree.
-pub(super) fn current_number(folder: &Path) -> Option<u64> {
+pub(crate) fn current_number(folder: &Path) -> Option<u64> {
     let bytes = fs::read(folder.join(CURRENT)).ok()?;
     parse_current(&bytes).map(|(number, _)| number)
 }

@@ -7,8 +7,10 @@ use std::path::Path;
 use fjall::config::{BlockSizePolicy, PartitioningPolicy, PinningPolicy, RestartIntervalPolicy};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions};
 
-use super::merging;
-use super::options::{BLOCK_BYTES, EmbeddedOptions, OpenError, SEPARATE_VALUE_BYTES, STALE_SHARE};
+use crate::embedded::options::{
+    BLOCK_BYTES, EmbeddedOptions, OpenError, SEPARATE_VALUE_BYTES, STALE_SHARE,
+};
+use crate::embedded::store::compaction;
 use crate::panic_message;
 
 /// The one keyspace.
@@ -28,7 +30,7 @@ const INDEX_IN_PARTS: [bool; 3] = [false, false, true];
 const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// fjall does not say what it was reading.
-pub(super) const WHICH_FILE: &str = "`tavola check` tells which file";
+pub(crate) const WHICH_FILE: &str = "`tavola check` tells which file";
 
 fn keyspace_options(options: &EmbeddedOptions) -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
@@ -38,7 +40,7 @@ fn keyspace_options(options: &EmbeddedOptions) -> KeyspaceCreateOptions {
         .index_block_partitioning_policy(PartitioningPolicy::new(INDEX_IN_PARTS))
         .index_block_pinning_policy(PinningPolicy::all(true))
         .filter_block_pinning_policy(PinningPolicy::all(true))
-        .compaction_strategy(merging::never_merging())
+        .compaction_strategy(compaction::never_merging())
         .with_kv_separation(Some(
             KvSeparationOptions::default()
                 .separation_threshold(SEPARATE_VALUE_BYTES)
@@ -51,7 +53,7 @@ fn keyspace_options(options: &EmbeddedOptions) -> KeyspaceCreateOptions {
 }
 
 /// Opens fjall. Its decoders panic on what they do not expect; that must not look like a mistake of ours.
-pub(super) fn open_database(
+pub(crate) fn open_database(
     store: &Path,
     options: &EmbeddedOptions,
 ) -> Result<(Database, Keyspace), OpenError> {
@@ -76,6 +78,6 @@ pub(super) fn open_database(
 }
 
 /// What a panic of fjall's decoders means.
-pub(super) fn unreadable(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn unreadable(panic: &(dyn Any + Send)) -> String {
     format!("the store cannot be read: {}; {WHICH_FILE}", panic_message(panic))
 }
