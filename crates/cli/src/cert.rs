@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 
 #[derive(Args, Debug)]
-pub struct CertOptions {
+pub(crate) struct CertOptions {
     /// Folder for `cert.pem` and `key.pem`
     #[arg(long, default_value = ".", value_name = "DIR")]
     out: PathBuf,
@@ -22,7 +22,7 @@ pub struct CertOptions {
     force: bool,
 }
 
-pub fn run(options: &CertOptions) -> anyhow::Result<()> {
+pub(crate) fn run(options: &CertOptions) -> anyhow::Result<()> {
     let made = rcgen::generate_simple_self_signed(options.host.clone())
         .context("cannot make a certificate for these hosts")?;
     std::fs::create_dir_all(&options.out)

@@ -8,7 +8,7 @@ use clap::Args;
 use tavola_server::{CheckProgress, CheckReport, check};
 
 #[derive(Args, Debug)]
-pub struct CheckOptions {
+pub(crate) struct CheckOptions {
     /// The data folder
     #[arg(value_name = "DIR")]
     folder: PathBuf,
@@ -17,7 +17,7 @@ pub struct CheckOptions {
 /// Folders below this size are checked too quickly to speak of progress.
 const PROGRESS_BYTES_MIN: u64 = 1 << 30;
 
-pub fn run(options: &CheckOptions) -> anyhow::Result<()> {
+pub(crate) fn run(options: &CheckOptions) -> anyhow::Result<()> {
     let mut told = 0;
     let report = check(&options.folder, move |progress| show(progress, &mut told))?;
     print(&report)?;

@@ -24,7 +24,7 @@ const SPARE_FILES: usize = 64;
 const SLOW_QUERY: Duration = Duration::from_secs(1);
 
 /// Reads the file that the flags name, and lays the flags over it.
-pub fn with_file(flags: ServeOptions) -> anyhow::Result<ServeOptions> {
+pub(crate) fn with_file(flags: ServeOptions) -> anyhow::Result<ServeOptions> {
     let Some(path) = &flags.config else { return Ok(flags) };
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the configuration file {}", path.display()))?;
@@ -79,7 +79,7 @@ fn overlay(flags: ServeOptions, file: ServeOptions) -> ServeOptions {
 }
 
 /// The validated configuration.
-pub fn resolve(options: &ServeOptions) -> anyhow::Result<Config> {
+pub(crate) fn resolve(options: &ServeOptions) -> anyhow::Result<Config> {
     let admin_host = options.admin_host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     Ok(Config {
         listen: listen_address(options)?,
@@ -126,7 +126,7 @@ fn limits(options: &ServeOptions) -> anyhow::Result<Limits> {
 
 /// Shares out the file descriptors that the process may have. Connections beyond their share are refused, so that
 /// the engine can always open its files: a flush that cannot is the end of the service.
-pub fn fit_files(config: &mut Config, files_max: u64) {
+pub(crate) fn fit_files(config: &mut Config, files_max: u64) {
     let files_max = usize::try_from(files_max).unwrap_or(usize::MAX);
     let for_tables = (files_max / 4).clamp(TABLE_FILES_MIN, CACHED_FILES);
     if let Storage::Folder { cached_files_max, .. } = &mut config.storage {

@@ -11,7 +11,7 @@ use clap::Args;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Args, Debug)]
-pub struct HealthOptions {
+pub(crate) struct HealthOptions {
     /// The admin port of the service
     #[arg(long, env = "TAVOLA_ADMIN_PORT", value_name = "PORT")]
     admin_port: u16,
@@ -20,7 +20,7 @@ pub struct HealthOptions {
     ready: bool,
 }
 
-pub fn run(options: &HealthOptions) -> anyhow::Result<()> {
+pub(crate) fn run(options: &HealthOptions) -> anyhow::Result<()> {
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.admin_port);
     let path = if options.ready { "/ready" } else { "/health" };
     let answer = ask(address, path).with_context(|| format!("no answer from {address}"))?;

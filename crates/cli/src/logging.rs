@@ -17,7 +17,7 @@ const LEVELS: &str = "TAVOLA_LOG";
 /// Ours; of the storage library only what an operator has to know.
 const USUAL_LEVELS: &str = "info,fjall=warn,lsm_tree=warn";
 
-pub fn start(format: LogFormat, debug: Option<&Path>) -> anyhow::Result<()> {
+pub(crate) fn start(format: LogFormat, debug: Option<&Path>) -> anyhow::Result<()> {
     let levels = std::env::var(LEVELS).unwrap_or_else(|_| USUAL_LEVELS.to_owned());
     let levels = EnvFilter::builder()
         .with_default_directive(LevelFilter::INFO.into())

@@ -12,7 +12,7 @@ use serde::Deserialize;
 /// Every setting of `serve`. A flag wins over the environment, that over the file, that over the default.
 #[derive(Args, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct ServeOptions {
+pub(crate) struct ServeOptions {
     /// TOML file with the same settings, by their long names
     #[arg(long, env = "TAVOLA_CONFIG", value_name = "FILE")]
     #[serde(skip)]
@@ -130,7 +130,7 @@ pub struct ServeOptions {
 
 /// Text that holds keys: it is used, never shown.
 #[derive(Clone)]
-pub struct Secret(pub String);
+pub(crate) struct Secret(pub String);
 
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -140,7 +140,7 @@ impl std::fmt::Debug for Secret {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum LogFormat {
+pub(crate) enum LogFormat {
     #[default]
     Text,
     Json,
@@ -149,7 +149,7 @@ pub enum LogFormat {
 /// The `[bearer]` section of the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct BearerOptions {
+pub(crate) struct BearerOptions {
     pub issuer: String,
     pub audiences: Vec<String>,
     pub jwks_file: Option<PathBuf>,
@@ -163,7 +163,7 @@ pub struct BearerOptions {
 
 /// Flags of Azurite that mean nothing here.
 #[derive(Args, Debug, Default)]
-pub struct AzuriteOptions {
+pub(crate) struct AzuriteOptions {
     #[arg(long = "skipApiVersionCheck", hide = true)]
     pub skip_api_version_check: bool,
     #[arg(long = "disableTelemetry", hide = true)]
@@ -190,7 +190,7 @@ pub struct AzuriteOptions {
 
 impl AzuriteOptions {
     /// What to tell someone who gave these flags.
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut warn = |given: bool, flag: &str, reason: &str| {
             if given {

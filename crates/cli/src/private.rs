@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::path::Path;
 
 /// Opens a log for appending. A new one is its owner's alone: paths of requests have keys of entities in them.
-pub fn append_to(path: &Path) -> std::io::Result<File> {
+pub(crate) fn append_to(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]
@@ -14,7 +14,7 @@ pub fn append_to(path: &Path) -> std::io::Result<File> {
 
 /// Warns of a file with keys that every user of the machine can read. A group may be meant to.
 #[cfg(unix)]
-pub fn warn_if_readable_by_others(path: &Path) {
+pub(crate) fn warn_if_readable_by_others(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(path).map(|metadata| metadata.permissions().mode());
     if mode.is_ok_and(|mode| mode & 0o004 != 0) {

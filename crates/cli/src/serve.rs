@@ -16,7 +16,7 @@ const USUAL_FILE_LIMIT: u64 = 1024;
 /// How long those are served who wait for an answer when the engine fails: they are told that it did.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-pub fn run(mut options: ServeOptions) -> anyhow::Result<()> {
+pub(crate) fn run(mut options: ServeOptions) -> anyhow::Result<()> {
     // Not flags: a key on the command line is everyone's to read.
     options.accounts_text = ["TAVOLA_ACCOUNTS", "AZURITE_ACCOUNTS"]
         .into_iter()

@@ -4,7 +4,7 @@ use syn::spanned::Spanned;
 use syn::{Attribute, LitInt, LitStr, Path, Result};
 
 #[derive(Default)]
-pub struct TypeAttributes {
+pub(crate) struct TypeAttributes {
     pub rename_all: Option<Case>,
     pub entity_type: Option<LitStr>,
     pub version: Option<LitInt>,
@@ -13,13 +13,13 @@ pub struct TypeAttributes {
 }
 
 #[derive(Clone, Copy)]
-pub enum Case {
+pub(crate) enum Case {
     Pascal,
     Camel,
 }
 
 #[derive(Default)]
-pub struct FieldAttributes {
+pub(crate) struct FieldAttributes {
     pub role: Role,
     pub rename: Option<LitStr>,
     pub default: bool,
@@ -27,7 +27,7 @@ pub struct FieldAttributes {
 }
 
 #[derive(Default, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     #[default]
     Property,
     PartitionKey,
@@ -37,14 +37,14 @@ pub enum Role {
 }
 
 #[derive(Default)]
-pub struct VariantAttributes {
+pub(crate) struct VariantAttributes {
     pub entity_type: Option<LitStr>,
     pub row_key_prefix: Option<LitStr>,
     pub other: bool,
 }
 
 impl TypeAttributes {
-    pub fn parse(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
         let mut found = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("table")) {
             attribute.parse_nested_meta(|meta| {
@@ -70,7 +70,7 @@ impl TypeAttributes {
 }
 
 impl FieldAttributes {
-    pub fn parse(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
         let mut found = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("table")) {
             attribute.parse_nested_meta(|meta| {
@@ -104,7 +104,7 @@ impl FieldAttributes {
 }
 
 impl VariantAttributes {
-    pub fn parse(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
         let mut found = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("table")) {
             attribute.parse_nested_meta(|meta| {
@@ -134,7 +134,7 @@ impl Case {
     }
 
     /// Turns `first_name` into `FirstName` or `firstName`.
-    pub fn apply(self, name: &str) -> String {
+    pub(crate) fn apply(self, name: &str) -> String {
         let mut out = String::with_capacity(name.len());
         let mut is_upper = matches!(self, Self::Pascal);
         for character in name.chars() {

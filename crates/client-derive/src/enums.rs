@@ -12,7 +12,7 @@ struct Arm<'a> {
     attributes: VariantAttributes,
 }
 
-pub fn derive(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
+pub(crate) fn derive(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
     let arms = data.variants.iter().map(arm).collect::<Result<Vec<_>>>()?;
     let others = arms.iter().filter(|arm| arm.attributes.other).count();
     if others > 1 {

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{BinOp, Error, Expr, ExprBinary, ExprMethodCall, Ident, Result, UnOp};
 
-pub fn expand(expression: &Expr) -> Result<TokenStream> {
+pub(crate) fn expand(expression: &Expr) -> Result<TokenStream> {
     match expression {
         Expr::Paren(inner) => expand(&inner.expr),
         Expr::Group(inner) => expand(&inner.expr),

@@ -24,7 +24,7 @@ struct Plan<'a> {
 }
 
 /// Writes `TableEntity`.
-pub fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
+pub(crate) fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
     let attributes = TypeAttributes::parse(&input.attrs)?;
     if attributes.upgrade.is_some() && attributes.version.is_none() {
         return Err(Error::new_spanned(&input.ident, "an upgrade needs a version"));
@@ -72,7 +72,7 @@ pub fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
 }
 
 /// Writes `PropertySet`.
-pub fn derive_set(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
+pub(crate) fn derive_set(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
     let attributes = TypeAttributes::parse(&input.attrs)?;
     let plan = Plan::new(input, data, &attributes)?;
     if let Some(key) = plan.partition_key.or(plan.row_key) {

@@ -15,7 +15,7 @@ use crate::error::is_transient_status;
 pub(crate) struct Attempts(Arc<AtomicBool>);
 
 impl Attempts {
-    pub fn maybe_applied(&self) -> bool {
+    pub(crate) fn maybe_applied(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 

@@ -6,23 +6,23 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
-use crate::respond::Reply;
-use crate::services::Services;
+use crate::request::respond::Reply;
+use crate::state::ServerState;
 
 /// The content type of the OpenMetrics text format.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Answers one request of the admin port.
-pub fn answer(services: &Arc<Services>, request: &Request<Incoming>) -> Reply {
+pub(crate) fn answer(state: &Arc<ServerState>, request: &Request<Incoming>) -> Reply {
     let get = request.method() == Method::GET || request.method() == Method::HEAD;
     let (status, content_type, body) = match request.uri().path() {
         _ if !get => (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "method not allowed\n".into()),
         // Alive: the process answers.
         "/health" => (StatusCode::OK, "text/plain", "ok\n".into()),
         // Ready: the engine takes requests.
-        "/ready" if services.is_ready() => (StatusCode::OK, "text/plain", "ready\n".into()),
+        "/ready" if state.is_ready() => (StatusCode::OK, "text/plain", "ready\n".into()),
         "/ready" => (StatusCode::SERVICE_UNAVAILABLE, "text/plain", "not ready\n".into()),
-        "/metrics" => (StatusCode::OK, OPENMETRICS, services.metrics.encode()),
+        "/metrics" => (StatusCode::OK, OPENMETRICS, state.metrics.encode()),
         _ => (StatusCode::NOT_FOUND, "text/plain", "not found\n".into()),
     };
     Response::builder()

@@ -7,13 +7,13 @@ use tavola_wire::Ticks;
 
 /// Hands out moments, no two of them equal and each later than the last, whatever the wall clock does.
 #[derive(Debug, Default)]
-pub struct Clock {
+pub(crate) struct Clock {
     last: AtomicI64,
 }
 
 impl Clock {
     /// A moment for a timestamp: unique in this process.
-    pub fn stamp(&self) -> Ticks {
+    pub(crate) fn stamp(&self) -> Ticks {
         let now = wall_clock().0;
         let last = self
             .last
@@ -23,7 +23,7 @@ impl Clock {
     }
 
     /// The wall clock, for dates that clients send and signatures that expire.
-    pub fn now(&self) -> Ticks {
+    pub(crate) fn now(&self) -> Ticks {
         wall_clock()
     }
 }

@@ -100,7 +100,7 @@ pub struct Limits {
     /// A client that takes longer to send a request's headers is cut off, and so is an idle one.
     pub head_timeout: Duration,
     /// A client that holds up a body or a reply for longer is cut off. Bytes that move renew it: see
-    /// `patience.rs`.
+    /// `stall_timeout.rs`.
     pub transfer_timeout: Duration,
     /// A page of a query ends after so much server time, with a token to go on.
     pub page_time: Duration,

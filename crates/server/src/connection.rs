@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::head::Peer;
-use crate::services::Services;
-use crate::signed_query::LastSignedQuery;
-use crate::sniff::Protocol;
+use crate::auth::signed_query::LastSignedQuery;
+use crate::net::sniff::Protocol;
+use crate::request::head::Peer;
+use crate::state::ServerState;
 
 #[derive(Debug)]
-pub struct Connection {
-    pub services: Arc<Services>,
+pub(crate) struct Connection {
+    pub state: Arc<ServerState>,
     pub peer: Peer,
     pub signed_query: LastSignedQuery,
     number: u32,
@@ -17,14 +17,14 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(services: Arc<Services>, peer: Peer, protocol: Protocol) -> Arc<Self> {
-        let (number, signed_query) = (services.solitude.number(), LastSignedQuery::default());
-        Arc::new(Self { services, peer, signed_query, number, protocol })
+    pub(crate) fn new(state: Arc<ServerState>, peer: Peer, protocol: Protocol) -> Arc<Self> {
+        let (number, signed_query) = (state.solitude.number(), LastSignedQuery::default());
+        Arc::new(Self { state, peer, signed_query, number, protocol })
     }
 
     /// Notes a request; true if there seems to be no other at the same time.
-    pub fn note_request(&self) -> bool {
+    pub(crate) fn note_request(&self) -> bool {
         // HTTP/2 has many requests at a time on one connection.
-        self.services.solitude.note(self.number) && self.protocol == Protocol::Http1
+        self.state.solitude.note(self.number) && self.protocol == Protocol::Http1
     }
 }

@@ -7,15 +7,15 @@ use tavola_wire::Ticks;
 
 use crate::auth::Identity;
 use crate::auth::accounts::Account;
-use crate::head::RequestHead;
-use crate::ids::Id;
-use crate::message_memory::Held;
-use crate::services::Services;
+use crate::net::memory_budget::Held;
+use crate::request::head::RequestHead;
+use crate::request::ids::Id;
+use crate::state::ServerState;
 
 /// One request: who asks for what, and everything needed to answer.
-pub struct RequestContext<'a> {
+pub(crate) struct RequestContext<'a> {
     pub id: Id,
-    pub services: &'a Services,
+    pub state: &'a ServerState,
     pub head: &'a RequestHead<'a>,
     pub account: &'a Arc<Account>,
     pub identity: Identity,
@@ -28,7 +28,7 @@ pub struct RequestContext<'a> {
 
 impl RequestContext<'_> {
     /// A moment for what the request writes, which no other write has. Asked for once a request.
-    pub fn stamp(&self) -> Ticks {
-        self.services.clock.stamp()
+    pub(crate) fn stamp(&self) -> Ticks {
+        self.state.clock.stamp()
     }
 }

@@ -3,12 +3,12 @@
 use tavola_engine::Error as EngineError;
 use tavola_wire::{ErrorCode, StorageError};
 
-pub type Result<T, E = StorageError> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = StorageError> = std::result::Result<T, E>;
 
 const DISK_FULL: &str = "The disk of the server is nearly full. Reading works, and deleting as long as some room is left; everything will when there is more.";
 
 /// The answer to a request that the engine failed.
-pub fn engine_error(error: EngineError) -> StorageError {
+pub(crate) fn engine_error(error: EngineError) -> StorageError {
     let code = match &error {
         // Too many at a time is nobody's mistake, and must not fill the log.
         EngineError::Busy => return ErrorCode::ServerBusy.into(),
@@ -24,7 +24,7 @@ pub fn engine_error(error: EngineError) -> StorageError {
 }
 
 /// The answer to a request that met stored bytes which nobody can have written.
-pub fn corrupt(what: impl std::fmt::Display) -> StorageError {
+pub(crate) fn corrupt(what: impl std::fmt::Display) -> StorageError {
     engine_error(EngineError::Corrupt(what.to_string()))
 }
 

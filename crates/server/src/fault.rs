@@ -3,13 +3,13 @@
 
 use std::sync::LazyLock;
 
-use crate::head::RequestHead;
+use crate::request::head::RequestHead;
 
 /// Set by the tests.
 const VARIABLE: &str = "TAVOLA_TEST_FAULTS";
 const HEADER: http::HeaderName = http::HeaderName::from_static("x-tavola-test-fault");
 
-pub fn panic_if_asked(head: &RequestHead<'_>) {
+pub(crate) fn panic_if_asked(head: &RequestHead<'_>) {
     static IS_ALLOWED: LazyLock<bool> = LazyLock::new(|| std::env::var_os(VARIABLE).is_some());
     if *IS_ALLOWED && head.header(&HEADER) == Some("panic") {
         panic!("a fault that a test asked for");

@@ -16,25 +16,29 @@ use tavola_wire::table::ResourcePath;
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
 
+use crate::auth;
 use crate::auth::accounts::Account;
-use crate::body::RequestBody;
+use crate::auth::cors;
 use crate::connection::Connection;
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::head::{RequestHead, error_format, raw_query};
-use crate::ids::Id;
-use crate::message_memory::{Held, carrying};
-use crate::respond::{self, ErrorFormat, Reply};
-use crate::route::{self, Operation, OperationName};
-use crate::services::Services;
-use crate::{auth, body, cors, redact, table};
+use crate::net::memory_budget::{Held, carrying};
+use crate::request::body;
+use crate::request::body::RequestBody;
+use crate::request::head::{RequestHead, error_format, raw_query};
+use crate::request::ids::Id;
+use crate::request::redact;
+use crate::request::respond::{self, ErrorFormat, Reply};
+use crate::state::ServerState;
+use crate::table;
+use crate::table::operation::{self, Operation, OperationName};
 
 /// Answers one request, whatever it is: an error becomes its reply, a panic 500.
-pub async fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> Reply {
+pub(crate) async fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> Reply {
     let (parts, mut body) = request.into_parts();
-    let (connection, services) = (&*connection, &*connection.services);
-    let (id, started) = (services.ids.next(), Instant::now());
-    let arrival = Arrival { connection, services, id, started, parts: &parts };
+    let (connection, state) = (&*connection, &*connection.state);
+    let (id, started) = (state.ids.next(), Instant::now());
+    let arrival = Arrival { connection, state, id, started, parts: &parts };
     let mut name = OperationName::Unrecognized;
     let dispatched = arrival.dispatch(&mut body, &mut name);
     let reply = match AssertUnwindSafe(dispatched).catch_unwind().await {
@@ -43,7 +47,7 @@ pub async fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> 
     };
     // A client that asked whether to send its body has been told enough by a reply.
     if !body.is_end_stream() && !parts.headers.contains_key(EXPECT) {
-        Box::pin(body::discard(&mut body, &services.settings.limits)).await;
+        Box::pin(body::discard(&mut body, &state.settings.limits)).await;
     }
     arrival.finish(name, reply)
 }
@@ -51,7 +55,7 @@ pub async fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> 
 /// A request that has come in.
 struct Arrival<'a> {
     connection: &'a Connection,
-    services: &'a Services,
+    state: &'a ServerState,
     id: Id,
     started: Instant,
     parts: &'a Parts,
@@ -60,14 +64,14 @@ struct Arrival<'a> {
 impl Arrival<'_> {
     /// Address, account, then the operation; every error becomes a reply in the format that the client reads.
     async fn dispatch(&self, body: &mut Incoming, name: &mut OperationName) -> Reply {
-        let rules = self.services.settings.address_rules;
+        let rules = self.state.settings.address_rules;
         let Connection { peer, signed_query, .. } = self.connection;
         let recalled = signed_query.recall(raw_query(self.parts));
         let head = match RequestHead::parse(self.parts, *peer, rules, recalled.as_ref()) {
             Ok(head) => head,
             Err(error) => return self.early(&error),
         };
-        let account = match self.services.accounts.find(head.address.account) {
+        let account = match self.state.accounts.find(head.address.account) {
             Ok(account) => account,
             Err(error) => {
                 let reply = self.failure(&error, head.error_format());
@@ -103,28 +107,26 @@ impl Arrival<'_> {
         body: &mut Incoming,
         name: &mut OperationName,
     ) -> Result<Reply> {
-        let services = self.services;
+        let state = self.state;
         #[cfg(debug_assertions)]
         crate::fault::panic_if_asked(head);
         let identity =
-            auth::authenticate(services, &self.connection.signed_query, account, head).await?;
+            auth::authenticate(state, &self.connection.signed_query, account, head).await?;
         let resource = ResourcePath::parse(head.address.resource_path, &account.name)?;
-        let operation = route::operation(verb, resource, &head.query)?;
+        let operation = operation::operation(verb, resource, &head.query)?;
         *name = operation.name();
         if head.address.secondary && !operation.reads_only() {
             return Err(ErrorCode::InsufficientAccountPermissions.into());
         }
-        if !services.settings.loose {
+        if !state.settings.loose {
             head.query.refuse_unserved_options()?;
         }
-        let memory = &services.message_memory;
-        let RequestBody { bytes, held } =
-            body::read(body, &services.settings.limits, memory).await?;
-        services.metrics.request_bytes.inc_by(bytes.len() as u64);
+        let memory = &state.memory_budget;
+        let RequestBody { bytes, held } = body::read(body, &state.settings.limits, memory).await?;
+        state.metrics.request_bytes.inc_by(bytes.len() as u64);
         let (id, started, held) = (self.id, self.started, held.map(Arc::new));
         let alone = self.connection.note_request();
-        let context =
-            RequestContext { id, services, head, account, identity, started, alone, held };
+        let context = RequestContext { id, state, head, account, identity, started, alone, held };
         let reads_only = operation.reads_only();
         let (mut parts, reply) = run(&context, operation, bytes).await?.into_parts();
         let reply = match Held::that_came_with(&mut parts.extensions) {
@@ -143,14 +145,14 @@ impl Arrival<'_> {
             respond::set_preference_applied(&mut reply, head.preference());
         }
         if error.status() == 401 {
-            auth::bearer::challenge(self.services, &mut reply);
+            auth::bearer::challenge(self.state, &mut reply);
         }
         reply
     }
 
     /// The reply to a request that met a mistake of ours.
     fn panicked(&self, name: OperationName, message: &str) -> Reply {
-        self.services.metrics.panics.inc();
+        self.state.metrics.panics.inc();
         let (request_id, operation) = (&self.id, name.as_str());
         tracing::error!(%request_id, operation, message, "a request panicked");
         self.early(&ErrorCode::InternalError.into())
@@ -177,7 +179,7 @@ impl Arrival<'_> {
         } else {
             tracing::debug!(%request_id, %error, "request refused");
         }
-        respond::error(error, format, request_id, self.services.clock.now())
+        respond::error(error, format, request_id, self.state.clock.now())
     }
 
     /// The format of an error when the query could not even be read.
@@ -190,8 +192,8 @@ impl Arrival<'_> {
     fn finish(&self, name: OperationName, reply: Reply) -> Reply {
         let elapsed = self.started.elapsed();
         let status = reply.status().as_u16();
-        self.services.metrics.answered(name, status, elapsed);
-        self.services.metrics.response_bytes.inc_by(reply.body().len() as u64);
+        self.state.metrics.answered(name, status, elapsed);
+        self.state.metrics.response_bytes.inc_by(reply.body().len() as u64);
         // The query stays out of the log: it may hold a signature, and so may a path.
         tracing::debug!(
             request_id = %self.id,

@@ -3,7 +3,7 @@
 /// Appends the start of a short text: a copy of a fixed size, and what is too much cut off. That costs a fraction of a
 /// copy of any size.
 #[inline]
-pub fn push_start<const N: usize>(out: &mut Vec<u8>, text: &[u8; N], length: usize) {
+pub(crate) fn push_start<const N: usize>(out: &mut Vec<u8>, text: &[u8; N], length: usize) {
     let end = out.len() + length;
     out.extend_from_slice(text);
     out.truncate(end);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use criterion::Criterion;
 
-pub fn quick() -> Criterion {
+pub(crate) fn quick() -> Criterion {
     Criterion::default()
         .without_plots()
         .sample_size(30)

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The room of a dropped table's name is soon free again.
 const CREATE_TRIES_MAX: u32 = 50;
 
-pub async fn run(target: Target, shared: Arc<Shared>, seed: u64) {
+pub(super) async fn run(target: Target, shared: Arc<Shared>, seed: u64) {
     let mut client = Client::new(&target, Keys { partitions: 1, prefix: 'c' });
     let mut random = Random::new(seed);
     let mut number = 0;

@@ -23,7 +23,7 @@ const EXPECTED: [(u16, &str); 8] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     Read,
     Write,
     Query,
@@ -31,7 +31,7 @@ pub enum Kind {
 
 /// Counted by all workers.
 #[derive(Default)]
-pub struct Counts {
+pub(super) struct Counts {
     inner: Mutex<Inner>,
 }
 
@@ -43,7 +43,7 @@ struct Inner {
 
 /// Latencies since they were last taken.
 #[derive(Default)]
-pub struct Latencies {
+pub(super) struct Latencies {
     pub reads: Histogram,
     pub writes: Histogram,
     pub queries: Histogram,
@@ -51,13 +51,19 @@ pub struct Latencies {
 
 /// How often each operation came to what, since the start.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Outcomes {
+pub(super) struct Outcomes {
     counts: BTreeMap<String, BTreeMap<String, u64>>,
     unexpected: BTreeMap<String, u64>,
 }
 
 impl Counts {
-    pub fn note(&self, operation: &str, kind: Kind, took: Duration, outcome: &Result<(), Failure>) {
+    pub(super) fn note(
+        &self,
+        operation: &str,
+        kind: Kind,
+        took: Duration,
+        outcome: &Result<(), Failure>,
+    ) {
         let mut inner = self.lock();
         let latencies = &mut inner.latencies;
         match kind {
@@ -69,15 +75,15 @@ impl Counts {
     }
 
     /// Notes an answer that no correct service gives.
-    pub fn accuse(&self, operation: &str, what: String) {
+    pub(super) fn accuse(&self, operation: &str, what: String) {
         self.lock().outcomes.note(operation, &Err(Failure::Wrong(what)));
     }
 
-    pub fn take_latencies(&self) -> Latencies {
+    pub(super) fn take_latencies(&self) -> Latencies {
         std::mem::take(&mut self.lock().latencies)
     }
 
-    pub fn outcomes(&self) -> Outcomes {
+    pub(super) fn outcomes(&self) -> Outcomes {
         self.lock().outcomes.clone()
     }
 
@@ -87,7 +93,7 @@ impl Counts {
 }
 
 impl Latencies {
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.reads.count() + self.writes.count() + self.queries.count()
     }
 }
@@ -114,11 +120,11 @@ impl Outcomes {
     }
 
     /// What no correct service answers, with how often it did.
-    pub fn unexpected(&self) -> impl Iterator<Item = String> {
+    pub(super) fn unexpected(&self) -> impl Iterator<Item = String> {
         self.unexpected.iter().map(|(what, count)| format!("{what} ({count} times)"))
     }
 
-    pub fn table(&self) -> String {
+    pub(super) fn table(&self) -> String {
         let mut table = Table::new(["Operation", "outcome", "count"]);
         for (operation, outcomes) in &self.counts {
             for (outcome, times) in outcomes {
@@ -129,7 +135,7 @@ impl Outcomes {
     }
 }
 
-pub fn is_expected(failure: &Failure) -> bool {
+pub(super) fn is_expected(failure: &Failure) -> bool {
     match failure {
         Failure::Refused { status, code } => EXPECTED.contains(&(*status, code.as_str())),
         Failure::Lost(_) | Failure::Wrong(_) => false,

@@ -6,7 +6,7 @@ use crate::entity::{Keys, Place};
 
 /// What a row must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub(super) enum Known {
     Absent,
     /// Written whole as `base`, merged since to `revision`.
     Present {
@@ -19,7 +19,7 @@ pub enum Known {
 
 /// What a connection knows about its rows.
 #[derive(Debug)]
-pub struct Ledger {
+pub(super) struct Ledger {
     keys: Keys,
     partition: u64,
     rows: Vec<Known>,
@@ -27,28 +27,28 @@ pub struct Ledger {
 
 impl Ledger {
     /// The rows of a partition that nobody else writes; none is there yet.
-    pub fn new(keys: Keys, partition: u64, rows: usize) -> Self {
+    pub(super) fn new(keys: Keys, partition: u64, rows: usize) -> Self {
         Self { keys, partition, rows: vec![Known::Absent; rows] }
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    pub fn place(&self, row: usize) -> Place {
+    pub(super) fn place(&self, row: usize) -> Place {
         Place { partition: self.partition, row: row as u64 }
     }
 
-    pub fn known(&self, row: usize) -> Known {
+    pub(super) fn known(&self, row: usize) -> Known {
         self.rows[row]
     }
 
-    pub fn set(&mut self, row: usize, known: Known) {
+    pub(super) fn set(&mut self, row: usize, known: Known) {
         self.rows[row] = known;
     }
 
     /// Compares what was read, `None` for nothing, with what was acknowledged.
-    pub fn check(&self, row: usize, found: Option<&[u8]>) -> Result<(), String> {
+    pub(super) fn check(&self, row: usize, found: Option<&[u8]>) -> Result<(), String> {
         let place = self.place(row);
         match (self.rows[row], found) {
             (Known::Unsure, _) | (Known::Absent, None) => Ok(()),

@@ -14,7 +14,7 @@ const P99_GROWTH_MAX: f64 = 1.5;
 
 /// What was seen in one interval.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Interval {
+pub(super) struct Interval {
     pub operations_per_second: f64,
     pub read_p99_micros: f64,
     pub write_p99_micros: f64,
@@ -25,7 +25,7 @@ pub struct Interval {
 
 /// One comparison of the last third with the first.
 #[derive(Clone, Debug, Serialize)]
-pub struct Check {
+pub(super) struct Check {
     pub what: &'static str,
     pub first: f64,
     pub last: f64,
@@ -33,7 +33,7 @@ pub struct Check {
 }
 
 impl Check {
-    pub fn holds(&self) -> bool {
+    pub(super) fn holds(&self) -> bool {
         self.last <= self.first * self.growth_max
     }
 
@@ -46,7 +46,7 @@ impl Check {
 }
 
 /// What must stay the same. None when there is too little to compare.
-pub fn checks(intervals: &[Interval]) -> Vec<Check> {
+pub(super) fn checks(intervals: &[Interval]) -> Vec<Check> {
     let warm_up = (intervals.len() as f64 * WARM_UP_SHARE).ceil() as usize;
     let watched = &intervals[warm_up..];
     let third = watched.len() / 3;
@@ -67,7 +67,7 @@ pub fn checks(intervals: &[Interval]) -> Vec<Check> {
     ]
 }
 
-pub fn table(checks: &[Check]) -> String {
+pub(super) fn table(checks: &[Check]) -> String {
     let mut table =
         Table::new(["Median of a third", "first", "last", "last / first", "at most", ""]);
     for check in checks {

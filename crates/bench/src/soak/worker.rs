@@ -18,7 +18,7 @@ const OWN_ROWS: usize = 40;
 const RANGE_ROWS: u64 = 100;
 const TRANSACTION_ROWS: u64 = 10;
 
-pub struct Worker {
+pub(super) struct Worker {
     client: Client,
     random: Random,
     shared: Arc<Shared>,
@@ -29,7 +29,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn new(
+    pub(super) fn new(
         target: &Target,
         shared: Arc<Shared>,
         index: usize,
@@ -48,7 +48,7 @@ impl Worker {
     }
 
     /// Works until it is told to stop.
-    pub async fn run(mut self) -> Self {
+    pub(super) async fn run(mut self) -> Self {
         while !self.shared.stop.load(Ordering::Relaxed) {
             self.revision += 1;
             let choice = self.random.below(100);
@@ -64,7 +64,7 @@ impl Worker {
     }
 
     /// Reads all rows of its own; gives how many were as acknowledged.
-    pub async fn verify(mut self) -> u64 {
+    pub(super) async fn verify(mut self) -> u64 {
         self.client.keys = self.own_keys;
         let mut right = 0;
         for row in 0..self.ledger.len() {

@@ -22,7 +22,7 @@ const LISTENING: &str = "Table service is successfully listening at ";
 /// What another server is known to do wrong; tests ask before they show it. These are Azurite's, as of 3.37.0: everything
 /// else here passes against it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Defect {
+pub(crate) enum Defect {
     /// It does not enforce the key range of a signature (Azurite issue 726).
     SasRanges,
     /// It refuses a stored policy without a start, with an empty 400; the service takes it.
@@ -38,7 +38,7 @@ pub enum Defect {
 }
 
 /// The account under test.
-pub struct Account {
+pub(crate) struct Account {
     connection_string: String,
     is_foreign: bool,
     // In this order: the process ends before its folder goes.
@@ -47,7 +47,7 @@ pub struct Account {
 }
 
 /// A process that ends with its owner.
-pub struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -57,7 +57,7 @@ impl Drop for Process {
 }
 
 /// Options of a client that trusts these certificates and does not try again.
-pub fn options_trusting(root_certificates: Vec<Vec<u8>>) -> TableClientOptions {
+pub(crate) fn options_trusting(root_certificates: Vec<Vec<u8>>) -> TableClientOptions {
     let transport = TransportOptions { root_certificates, ..Default::default() };
     TableClientOptions {
         client_options: ClientOptions {
@@ -70,7 +70,7 @@ pub fn options_trusting(root_certificates: Vec<Vec<u8>>) -> TableClientOptions {
 }
 
 /// The account of all tests; its server ends with the last of them.
-pub fn account() -> Arc<Account> {
+pub(crate) fn account() -> Arc<Account> {
     static SHARED: Mutex<Weak<Account>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(account) = shared.upgrade() {
@@ -100,12 +100,12 @@ impl Account {
         }
     }
 
-    pub fn connection_string(&self) -> &str {
+    pub(crate) fn connection_string(&self) -> &str {
         &self.connection_string
     }
 
     /// Tells whether the server has this defect, and says so where the test would show it.
-    pub fn has(&self, defect: Defect) -> bool {
+    pub(crate) fn has(&self, defect: Defect) -> bool {
         // Tavola has none of them. What runs elsewhere is told by the variable alone, so that nothing is skipped by
         // guess: `TAVOLA_CLIENT_TEST_DEFECTS=SasRanges,PolicyStart`, or `Azurite` for all.
         let listed = std::env::var("TAVOLA_CLIENT_TEST_DEFECTS").unwrap_or_default();
@@ -114,24 +114,24 @@ impl Account {
     }
 
     /// True for a server that answers `x-tavola-explain`.
-    pub fn is_tavola(&self) -> bool {
+    pub(crate) fn is_tavola(&self) -> bool {
         !self.is_foreign
     }
 
     /// True for a server on this machine.
-    pub fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         self.connection_string.contains("//127.0.0.1")
             || self.connection_string.contains("UseDevelopmentStorage")
     }
 
-    pub fn service(&self) -> TableServiceClient {
+    pub(crate) fn service(&self) -> TableServiceClient {
         TableServiceClient::from_connection_string(&self.connection_string, None)
             .expect("a connection string")
     }
 }
 
 /// Starts a server in a folder, on a port of its own; gives its address.
-pub fn start_server(folder: &Path, arguments: &[&str]) -> (Process, String) {
+pub(crate) fn start_server(folder: &Path, arguments: &[&str]) -> (Process, String) {
     use std::io::{BufRead, BufReader};
     let mut command = Command::new(env!("CARGO_BIN_EXE_tavola"));
     for (name, _) in std::env::vars() {
@@ -162,20 +162,20 @@ pub fn start_server(folder: &Path, arguments: &[&str]) -> (Process, String) {
 }
 
 /// A table of its own for a test, deleted at the end.
-pub struct TestTable {
+pub(crate) struct TestTable {
     pub account: Arc<Account>,
     pub table: TableClient,
 }
 
 impl TestTable {
-    pub async fn create() -> Self {
+    pub(crate) async fn create() -> Self {
         let account = account();
         let table = account.service().table_client(fresh_name()).expect("a legal name");
         table.create(None).await.expect("the table is made");
         Self { account, table }
     }
 
-    pub async fn delete(self) {
+    pub(crate) async fn delete(self) {
         self.table.delete(None).await.expect("the table is deleted");
     }
 }
@@ -189,6 +189,6 @@ impl std::ops::Deref for TestTable {
 }
 
 /// A name that nobody else has.
-pub fn fresh_name() -> String {
+pub(crate) fn fresh_name() -> String {
     format!("t{}", Uuid::new_v4().simple())
 }

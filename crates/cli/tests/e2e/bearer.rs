@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 use crate::support::client::unused_name;
 use crate::support::{Client, Credentials, Launch, Response, Server, now_ticks};
 
-pub const ISSUER: &str = "https://issuer.example/tenant/";
-pub const AUDIENCE: &str = "https://storage.azure.com";
-pub const CONTRIBUTOR: &str = "Storage Table Data Contributor";
+pub(crate) const ISSUER: &str = "https://issuer.example/tenant/";
+pub(crate) const AUDIENCE: &str = "https://storage.azure.com";
+pub(crate) const CONTRIBUTOR: &str = "Storage Table Data Contributor";
 const READER: &str = "Storage Table Data Reader";
 
 /// A key of an issuer, with its id.
-pub struct Issuer {
+pub(crate) struct Issuer {
     id: &'static str,
     pair: KeyPair,
 }
 
 impl Issuer {
-    pub fn new(id: &'static str) -> Self {
+    pub(crate) fn new(id: &'static str) -> Self {
         Self { id, pair: KeyPair::generate().expect("a P-256 key") }
     }
 
@@ -39,7 +39,7 @@ impl Issuer {
         })
     }
 
-    pub fn token(&self, claims: &Value) -> String {
+    pub(crate) fn token(&self, claims: &Value) -> String {
         let header = json!({"alg": "ES256", "typ": "JWT", "kid": self.id});
         let encode = |part: &Value| URL_SAFE_NO_PAD.encode(part.to_string());
         let message = format!("{}.{}", encode(&header), encode(claims));
@@ -51,7 +51,7 @@ impl Issuer {
     }
 }
 
-pub fn claims(roles: &[&str]) -> Value {
+pub(crate) fn claims(roles: &[&str]) -> Value {
     json!({
         "iss": ISSUER, "aud": AUDIENCE, "exp": now_ticks().unix_seconds() + 600,
         "nbf": now_ticks().unix_seconds() - 600, "sub": "someone", "roles": roles,
@@ -73,7 +73,7 @@ fn config(more: &str) -> String {
     )
 }
 
-pub fn write_keys(folder: &std::path::Path, keys: &[&Issuer]) {
+pub(crate) fn write_keys(folder: &std::path::Path, keys: &[&Issuer]) {
     let keys: Vec<_> = keys.iter().map(|key| key.jwk()).collect();
     std::fs::write(folder.join("keys.json"), json!({ "keys": keys }).to_string()).expect("a file");
 }

@@ -6,7 +6,7 @@
 
 mod filter;
 mod requests;
-pub mod store;
+pub(crate) mod store;
 
 use std::sync::Arc;
 
@@ -247,7 +247,12 @@ fn refusal(
 }
 
 /// All pages of a query.
-pub fn all_matches(client: &Client, table: &str, filter: &str, top: Option<usize>) -> Vec<Value> {
+pub(crate) fn all_matches(
+    client: &Client,
+    table: &str,
+    filter: &str,
+    top: Option<usize>,
+) -> Vec<Value> {
     let top = top.map(|top| top.to_string());
     let mut found = Vec::new();
     let mut next: Option<(String, String)> = None;

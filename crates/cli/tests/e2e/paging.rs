@@ -45,7 +45,7 @@ fn tokens(page: &Response) -> Option<(String, String)> {
 }
 
 /// All pages; `between` is done after each page.
-pub fn all_pages(
+pub(crate) fn all_pages(
     client: &Client,
     table: &str,
     options: &[(&str, &str)],

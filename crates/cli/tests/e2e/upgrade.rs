@@ -37,7 +37,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Copies the fixture of this format: a folder with every kind of file.
-pub fn copy_fixture(to: &Path) {
+pub(crate) fn copy_fixture(to: &Path) {
     copy(&fixtures().join(format!("format-{FORMAT}")).join("data"), to);
 }
 

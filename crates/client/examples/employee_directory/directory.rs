@@ -52,7 +52,7 @@ enum Item {
 ///
 /// # Errors
 /// A connection string that does not add up, and those of the service.
-pub async fn run(connection: Option<&str>, name: &str, out: &mut impl Write) -> Result<()> {
+pub(super) async fn run(connection: Option<&str>, name: &str, out: &mut impl Write) -> Result<()> {
     let connection = connection.unwrap_or("UseDevelopmentStorage=true");
     let table = TableServiceClient::from_connection_string(connection, None)?.table_client(name)?;
     table.create_if_not_exists(None).await?;

@@ -21,7 +21,7 @@ use tavola_client::{
 };
 
 /// The names of the patterns, as they are asked for.
-pub const NAMES: [&str; 11] = [
+pub(super) const NAMES: [&str; 11] = [
     "intra_partition_index",
     "index_entities",
     "compound_key",
@@ -39,7 +39,7 @@ pub const NAMES: [&str; 11] = [
 ///
 /// # Errors
 /// A name that no pattern has, and those of the service.
-pub async fn run(
+pub(super) async fn run(
     connection: Option<&str>,
     prefix: &str,
     wanted: &[String],

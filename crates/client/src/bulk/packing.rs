@@ -18,7 +18,7 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    pub fn keys(&self) -> Vec<(String, String)> {
+    pub(super) fn keys(&self) -> Vec<(String, String)> {
         self.operations.iter().map(|(_, operation)| key_of(operation)).collect()
     }
 }
@@ -42,7 +42,7 @@ pub(super) struct Packer<I> {
 }
 
 impl<I: Iterator<Item = Operation>> Packer<I> {
-    pub fn new(source: I) -> Self {
+    pub(super) fn new(source: I) -> Self {
         Self {
             source: source.enumerate(),
             held: None,
@@ -55,7 +55,7 @@ impl<I: Iterator<Item = Operation>> Packer<I> {
     }
 
     /// The next transaction; `None` if there is none now, because all is done or what is left waits for what is under way.
-    pub fn next(&mut self) -> Option<Packed> {
+    pub(super) fn next(&mut self) -> Option<Packed> {
         loop {
             if let Some(packed) = self.ready.pop_front() {
                 self.under_way.extend(packed.keys());
@@ -78,7 +78,7 @@ impl<I: Iterator<Item = Operation>> Packer<I> {
     }
 
     /// Forgets the entities of a transaction that is over.
-    pub fn finish(&mut self, keys: &[(String, String)]) {
+    pub(super) fn finish(&mut self, keys: &[(String, String)]) {
         for key in keys {
             self.under_way.remove(key);
         }

@@ -54,7 +54,7 @@ pub(crate) enum Format {
 }
 
 impl Core {
-    pub fn new(
+    pub(crate) fn new(
         endpoint: &str,
         credential: Credential,
         options: Option<TableClientOptions>,
@@ -62,14 +62,17 @@ impl Core {
         Self::with_secondary(parse_url(endpoint)?, None, credential, options)
     }
 
-    pub fn from_connection_string(text: &str, options: Option<TableClientOptions>) -> Result<Self> {
+    pub(crate) fn from_connection_string(
+        text: &str,
+        options: Option<TableClientOptions>,
+    ) -> Result<Self> {
         let ConnectionString { endpoint, secondary_endpoint, credential } =
             ConnectionString::parse(text)?;
         Self::with_secondary(endpoint, secondary_endpoint, credential, options)
     }
 
     /// Takes the signature out of a URL, as portals hand it out.
-    pub fn from_sas_url(url: &str, options: Option<TableClientOptions>) -> Result<Self> {
+    pub(crate) fn from_sas_url(url: &str, options: Option<TableClientOptions>) -> Result<Self> {
         let mut endpoint = parse_url(url)?;
         let token = endpoint.query().map(SasCredential::new);
         let token = token.ok_or_else(|| conversion("the URL has no shared access signature"))?;
@@ -95,21 +98,21 @@ impl Core {
         Ok(Self { pipeline, endpoint, secondary, shared_key })
     }
 
-    pub fn endpoint(&self) -> &Url {
+    pub(crate) fn endpoint(&self) -> &Url {
         &self.endpoint
     }
 
-    pub fn shared_key(&self) -> Option<&SharedKeyCredential> {
+    pub(crate) fn shared_key(&self) -> Option<&SharedKeyCredential> {
         self.shared_key.as_ref()
     }
 
     /// The absolute URL of a resource below the endpoint.
-    pub fn url(&self, resource: &str) -> String {
+    pub(crate) fn url(&self, resource: &str) -> String {
         format!("{}/{resource}", self.endpoint.as_str().trim_end_matches('/'))
     }
 
     /// Sends a request; an answer that is no success is an error.
-    pub async fn send(
+    pub(crate) async fn send(
         &self,
         call: Call<'_>,
         options: &ClientMethodOptions<'static>,
@@ -118,7 +121,7 @@ impl Core {
     }
 
     /// Like [`Core::send`]; tells also whether an earlier attempt may have been applied.
-    pub async fn send_watched(
+    pub(crate) async fn send_watched(
         &self,
         call: Call<'_>,
         options: &ClientMethodOptions<'static>,
@@ -128,7 +131,7 @@ impl Core {
     }
 
     /// Sends a request to the readable copy, whose address is derived from the primary's unless it was given.
-    pub async fn send_to_secondary(
+    pub(crate) async fn send_to_secondary(
         &self,
         call: Call<'_>,
         options: &ClientMethodOptions<'static>,

@@ -21,7 +21,7 @@ const NONCE_BYTES: usize = 12;
 pub(super) struct ContentKey([u8; KEY_BYTES]);
 
 impl ContentKey {
-    pub fn generate() -> Result<Self> {
+    pub(super) fn generate() -> Result<Self> {
         let mut key = [0; KEY_BYTES];
         random(&mut key)?;
         Ok(Self(key))
@@ -32,11 +32,11 @@ impl ContentKey {
         Ok(Self(key))
     }
 
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(super) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    pub fn seal(&self, entity: &Entity, name: &str, plain: &[u8]) -> Result<Vec<u8>> {
+    pub(super) fn seal(&self, entity: &Entity, name: &str, plain: &[u8]) -> Result<Vec<u8>> {
         let mut nonce = [0; NONCE_BYTES];
         random(&mut nonce)?;
         let payload = Payload { msg: plain, aad: &associated_data(entity, name) };

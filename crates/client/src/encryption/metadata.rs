@@ -63,16 +63,16 @@ struct LibraryDocument {
 }
 
 impl Metadata {
-    pub fn new(wrapped: WrappedKey) -> Self {
+    pub(super) fn new(wrapped: WrappedKey) -> Self {
         Self { protocol: Protocol::Gcm, wrapped, library: Some(LIBRARY.to_owned()) }
     }
 
     /// The same with another wrapped key.
-    pub fn with_key(self, wrapped: WrappedKey) -> Self {
+    pub(super) fn with_key(self, wrapped: WrappedKey) -> Self {
         Self { wrapped, ..self }
     }
 
-    pub fn to_json(&self) -> Result<String> {
+    pub(super) fn to_json(&self) -> Result<String> {
         let (protocol, algorithm, vector) = match &self.protocol {
             Protocol::Gcm => ("2.0", "AES_GCM_256", None),
             Protocol::Cbc { initialization_vector, .. } => {
@@ -98,7 +98,7 @@ impl Metadata {
         Ok(serde_json::to_string(&document)?)
     }
 
-    pub fn from_json(text: &str) -> Result<Self> {
+    pub(super) fn from_json(text: &str) -> Result<Self> {
         let document: Document = serde_json::from_str(text)?;
         let library = document.key_wrapping_metadata.map(|library| library.encryption_library);
         let agent = &document.encryption_agent;

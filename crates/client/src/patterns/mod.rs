@@ -50,7 +50,7 @@ pub(crate) struct Races {
 
 impl Races {
     /// Waits a random while, longer after each loss, so that those who met once do not meet again.
-    pub async fn lost(&mut self) -> Result<()> {
+    pub(crate) async fn lost(&mut self) -> Result<()> {
         self.lost += 1;
         if self.lost > LOST_RACES_MAX {
             return Err(refused("others changed the entity in every attempt"));

@@ -11,23 +11,23 @@ use tavola_wire::auth::AccountKey;
 use tavola_wire::xml::service_properties::{ServiceProperties, ServicePropertiesUpdate};
 
 use super::sas_cache::SasCache;
-use crate::catalogue::next_id;
 use crate::config::AccountConfig;
 use crate::error::{Result, corrupt, engine_error};
-use crate::layout::{self, AccountId};
-use crate::uninterrupted::uninterrupted;
+use crate::storage::catalogue::next_id;
+use crate::storage::detached::detached;
+use crate::storage::layout::{self, AccountId};
 
 /// The version byte of stored service properties; an XML document follows.
 const PROPERTIES_VERSION: u8 = 1;
 
 #[derive(Debug)]
-pub struct Accounts {
+pub(crate) struct Accounts {
     /// Few: comparing them takes less than hashing a name.
     by_name: BTreeMap<String, Arc<Account>>,
 }
 
 #[derive(Debug)]
-pub struct Account {
+pub(crate) struct Account {
     pub id: AccountId,
     pub name: String,
     pub keys: Vec<AccountKey>,
@@ -40,7 +40,7 @@ pub struct Account {
 }
 
 impl Accounts {
-    pub async fn open(engine: &AnyEngine, configured: Vec<AccountConfig>) -> Result<Self> {
+    pub(crate) async fn open(engine: &AnyEngine, configured: Vec<AccountConfig>) -> Result<Self> {
         let mut by_name = BTreeMap::new();
         for AccountConfig { name, keys } in configured {
             let id = account_id(engine, &name).await?;
@@ -63,17 +63,17 @@ impl Accounts {
     ///
     /// # Errors
     /// 404 `ResourceNotFound`, as Azurite answers; the live service has no name to resolve then.
-    pub fn find(&self, name: &str) -> Result<&Arc<Account>> {
+    pub(crate) fn find(&self, name: &str) -> Result<&Arc<Account>> {
         self.by_name.get(name).ok_or_else(|| ErrorCode::ResourceNotFound.into())
     }
 }
 
 impl Account {
-    pub fn properties(&self) -> Arc<ServiceProperties> {
+    pub(crate) fn properties(&self) -> Arc<ServiceProperties> {
         self.properties.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub fn has_cors_rules(&self) -> bool {
+    pub(crate) fn has_cors_rules(&self) -> bool {
         self.has_cors_rules.load(Ordering::Acquire)
     }
 
@@ -84,13 +84,13 @@ impl Account {
     }
 
     /// Changes the service properties; they count from the next request on.
-    pub async fn update_properties(
+    pub(crate) async fn update_properties(
         self: &Arc<Self>,
         engine: &AnyEngine,
         update: ServicePropertiesUpdate,
     ) -> Result<()> {
         let (account, engine) = (Arc::clone(self), engine.clone());
-        uninterrupted(async move {
+        detached(async move {
             let _changing = account.changing.lock().await;
             let properties = update.apply(&account.properties());
             account.store_properties(&engine, properties).await
@@ -120,7 +120,7 @@ async fn load_properties(engine: &AnyEngine, id: AccountId) -> Result<ServicePro
 }
 
 /// The stored form of service properties.
-pub fn decode_properties(stored: &[u8]) -> Result<ServiceProperties> {
+pub(crate) fn decode_properties(stored: &[u8]) -> Result<ServiceProperties> {
     match stored.split_first() {
         Some((&PROPERTIES_VERSION, document)) => ServicePropertiesUpdate::parse(document)
             .map(|update| update.apply(&ServiceProperties::default()))

@@ -15,12 +15,12 @@ use tavola_wire::auth::sas::{Grant, Permissions, ResourceTypes};
 use tavola_wire::{ErrorCode, StorageError};
 
 use super::{Identity, token_signature};
+use crate::auth::jwks;
 use crate::config::{BearerConfig, KeySource};
 use crate::error::Result;
-use crate::head::RequestHead;
-use crate::jwks;
-use crate::respond::Reply;
-use crate::services::Services;
+use crate::request::head::RequestHead;
+use crate::request::respond::Reply;
+use crate::state::ServerState;
 
 /// Clocks of issuers differ from ours by so much.
 const LEEWAY_SECONDS: u64 = 60;
@@ -42,7 +42,7 @@ const ALGORITHMS: [Algorithm; 8] = [
 
 /// Checks bearer tokens.
 #[derive(Debug)]
-pub struct BearerVerifier {
+pub(crate) struct BearerVerifier {
     config: BearerConfig,
     roles: BTreeMap<String, Permissions>,
     keys: RwLock<Keys>,
@@ -71,7 +71,7 @@ struct Claims {
 }
 
 impl BearerVerifier {
-    pub async fn new(config: BearerConfig) -> Result<Self, BearerError> {
+    pub(crate) async fn new(config: BearerConfig) -> Result<Self, BearerError> {
         let mut roles = BTreeMap::new();
         for (role, letters) in &config.roles {
             let permissions = Permissions::parse_account(letters).ok_or_else(|| {
@@ -175,12 +175,12 @@ enum Unverified {
 /// # Errors
 /// 401 `InvalidAuthenticationInfo` for a bad one, or for any when tokens are not configured; 403
 /// `AuthenticationFailed` in versions that do not know challenges.
-pub async fn authenticate(
-    services: &Services,
+pub(crate) async fn authenticate(
+    state: &ServerState,
     head: &RequestHead<'_>,
     token: &str,
 ) -> Result<Identity> {
-    let verified = verify(services, head, token).await;
+    let verified = verify(state, head, token).await;
     verified.map(Identity::Bearer).map_err(|error| {
         let knows_challenges =
             head.version.is_some_and(|version| version >= ServiceVersion::FIRST_WITH_CHALLENGE);
@@ -188,8 +188,8 @@ pub async fn authenticate(
     })
 }
 
-async fn verify(services: &Services, head: &RequestHead<'_>, token: &str) -> Result<Grant> {
-    let Some(verifier) = &services.bearer else {
+async fn verify(state: &ServerState, head: &RequestHead<'_>, token: &str) -> Result<Grant> {
+    let Some(verifier) = &state.bearer else {
         return Err(refused("bearer tokens are not configured"));
     };
     if !head.peer.tls && !verifier.config.allow_http {
@@ -204,8 +204,8 @@ fn refused(reason: impl Into<String>) -> StorageError {
 }
 
 /// Tells a client without valid credentials where to get some.
-pub fn challenge(services: &Services, reply: &mut Reply) {
-    let challenge = match &services.bearer {
+pub(crate) fn challenge(state: &ServerState, reply: &mut Reply) {
+    let challenge = match &state.bearer {
         Some(verifier) => {
             let resource = verifier.config.audiences.first().map_or("", String::as_str);
             let issuer = verifier.config.issuer.trim_end_matches('/');

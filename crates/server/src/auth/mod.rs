@@ -1,8 +1,11 @@
 //! Who asks, and what they may do.
 
-pub mod accounts;
-pub mod bearer;
-pub mod sas_cache;
+pub(crate) mod accounts;
+pub(crate) mod bearer;
+pub(crate) mod cors;
+pub(crate) mod jwks;
+pub(crate) mod sas_cache;
+pub(crate) mod signed_query;
 mod token_signature;
 
 use std::sync::Arc;
@@ -19,10 +22,10 @@ use tavola_wire::auth::shared_key::{
 };
 use tavola_wire::table::names::TableName;
 
+use crate::auth::signed_query::LastSignedQuery;
 use crate::error::Result;
-use crate::head::RequestHead;
-use crate::services::Services;
-use crate::signed_query::LastSignedQuery;
+use crate::request::head::RequestHead;
+use crate::state::ServerState;
 use accounts::Account;
 
 const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
@@ -30,7 +33,7 @@ const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 
 /// Who asks.
 #[derive(Debug)]
-pub enum Identity {
+pub(crate) enum Identity {
     /// The holder of an account key may do everything.
     Owner,
     /// The holder of a shared access signature may do what it grants.
@@ -41,7 +44,7 @@ pub enum Identity {
 
 impl Identity {
     /// Whether the operation is allowed, as far as it does not depend on keys.
-    pub fn allows(&self, access: Access<'_>) -> Result<()> {
+    pub(crate) fn allows(&self, access: Access<'_>) -> Result<()> {
         match self {
             Self::Owner => Ok(()),
             // The live service does not know access policies to bearers of tokens.
@@ -53,7 +56,7 @@ impl Identity {
     }
 
     /// Whether the operation is allowed on this entity.
-    pub fn allows_key(
+    pub(crate) fn allows_key(
         &self,
         operation: EntityOperation,
         partition_key: &str,
@@ -66,7 +69,7 @@ impl Identity {
     }
 
     /// What queries are narrowed to.
-    pub fn key_range(&self) -> Option<&KeyRangeLimit> {
+    pub(crate) fn key_range(&self) -> Option<&KeyRangeLimit> {
         match self {
             Self::Owner | Self::Bearer(_) => None,
             Self::Sas(grant) => grant.key_range(),
@@ -78,36 +81,36 @@ impl Identity {
 ///
 /// # Errors
 /// 400 for what cannot be read, 401 for no credentials or a bad token, 403 for wrong ones.
-pub async fn authenticate(
-    services: &Services,
+pub(crate) async fn authenticate(
+    state: &ServerState,
     last: &LastSignedQuery,
     account: &Account,
     head: &RequestHead<'_>,
 ) -> Result<Identity> {
     let Some(header) = head.header(&AUTHORIZATION) else {
         let token = sas_token(last, account, head)?;
-        return sas(services, account, head, &token).await;
+        return sas(state, account, head, &token).await;
     };
     match Authorization::parse(header)? {
         Authorization::SharedKey { scheme, account: named, signature } => {
             if named != account.name {
                 return Err(ErrorCode::AuthenticationFailed.into());
             }
-            shared_key(services, account, head, scheme, &signature)
+            shared_key(state, account, head, scheme, &signature)
         }
-        Authorization::Bearer(token) => bearer::authenticate(services, head, token).await,
+        Authorization::Bearer(token) => bearer::authenticate(state, head, token).await,
     }
 }
 
 fn shared_key(
-    services: &Services,
+    state: &ServerState,
     account: &Account,
     head: &RequestHead<'_>,
     scheme: Scheme,
     signature: &Signature,
 ) -> Result<Identity> {
     let date = signed_date(head.header(&X_MS_DATE), head.header(&DATE))?;
-    check_date(date, services.clock.now())?;
+    check_date(date, state.clock.now())?;
     let request = SignedRequest {
         verb: head.method,
         content_md5: head.header(&CONTENT_MD5).unwrap_or_default(),
@@ -138,13 +141,13 @@ fn sas_token(
 }
 
 async fn sas(
-    services: &Services,
+    state: &ServerState,
     account: &Account,
     head: &RequestHead<'_>,
     token: &VerifiedSas<'static>,
 ) -> Result<Identity> {
     let origin = RequestOrigin {
-        now: services.clock.now(),
+        now: state.clock.now(),
         client: head.peer.address.ip(),
         https: head.peer.tls,
     };
@@ -153,7 +156,7 @@ async fn sas(
     };
     // A table that does not exist has no policies, and the token is refused for it.
     let table = match TableName::parse(table) {
-        Ok(name) => match services.catalogue.find(account.id, &name).await {
+        Ok(name) => match state.catalogue.find(account.id, &name).await {
             Ok(table) => Some(table),
             Err(error) if error.code() == ErrorCode::TableNotFound => None,
             Err(error) => return Err(error),

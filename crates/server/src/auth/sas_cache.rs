@@ -13,8 +13,8 @@ use tavola_wire::auth::sas::{SasToken, VerifiedSas};
 use tavola_wire::auth::{AccountKey, Signature};
 use tavola_wire::uri::QueryString;
 
+use crate::auth::signed_query::is_token_field;
 use crate::error::Result;
-use crate::signed_query::is_token_field;
 
 /// Tokens remembered per account. Only verified ones get in, so strangers cannot fill it.
 const TOKENS_MAX: usize = 4096;
@@ -22,7 +22,7 @@ const TOKENS_MAX: usize = 4096;
 const TOKEN_BYTES_MAX: usize = 2048;
 
 #[derive(Default)]
-pub struct SasCache {
+pub(crate) struct SasCache {
     by_fields: RwLock<HashMap<String, Known>>,
 }
 
@@ -44,7 +44,7 @@ impl SasCache {
     ///
     /// # Errors
     /// 403 `AuthenticationFailed`.
-    pub fn verified(
+    pub(crate) fn verified(
         &self,
         query: &QueryString<'_>,
         account: &str,

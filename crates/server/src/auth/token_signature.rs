@@ -17,7 +17,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 };
 
 /// Makes the token library use this. May be called more than once.
-pub fn install() {
+pub(super) fn install() {
     // An error says that it is installed already.
     let _ = PROVIDER.install_default();
 }

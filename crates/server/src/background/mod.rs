@@ -1,3 +1,3 @@
 //! Work that no request waits for.
 
-pub mod sweeper;
+pub(crate) mod sweeper;

@@ -13,8 +13,8 @@ use tavola_engine::{Decision, Engine, Reader, Transition, Visitor, WriteSet};
 use tavola_wire::Ticks;
 use tokio::sync::Notify;
 
-use crate::layout::{self, EntityKeys, TableId};
-use crate::services::Services;
+use crate::state::ServerState;
+use crate::storage::layout::{self, EntityKeys, TableId};
 
 /// Longer than any request that found the table before it was dropped can take to commit.
 const STRAGGLER_GRACE: Duration = Duration::from_secs(60);
@@ -23,24 +23,24 @@ const RECHECK: Duration = Duration::from_secs(15);
 
 /// Wakes the sweeper.
 #[derive(Debug, Default)]
-pub struct SweepSignal(Notify);
+pub(crate) struct SweepSignal(Notify);
 
 impl SweepSignal {
     /// A table has been dropped.
-    pub fn table_dropped(&self) {
+    pub(crate) fn table_dropped(&self) {
         self.0.notify_one();
     }
 }
 
 /// Sweeps until the task is ended. No request can hold the id of a table that was dropped before `started`.
-pub async fn run(services: Arc<Services>, started: Ticks) {
+pub(crate) async fn run(state: Arc<ServerState>, started: Ticks) {
     let mut swept = Vec::new();
     loop {
-        match sweep(&services, started, &mut swept).await {
-            Ok(0) => services.catalogue.sweep.0.notified().await,
+        match sweep(&state, started, &mut swept).await {
+            Ok(0) => state.catalogue.sweep.0.notified().await,
             Ok(_) => {
                 // Another drop, or the end of a grace period.
-                let _ = tokio::time::timeout(RECHECK, services.catalogue.sweep.0.notified()).await;
+                let _ = tokio::time::timeout(RECHECK, state.catalogue.sweep.0.notified()).await;
             }
             Err(tavola_engine::Error::Closed) => return,
             Err(error) => {
@@ -53,16 +53,16 @@ pub async fn run(services: Arc<Services>, started: Ticks) {
 
 /// Sweeps what can be swept now; answers how many tables are left to look at again.
 async fn sweep(
-    services: &Services,
+    state: &ServerState,
     started: Ticks,
     swept: &mut Vec<TableId>,
 ) -> tavola_engine::Result<usize> {
-    let engine = &services.engine;
+    let engine = &state.engine;
     let dropped = engine.scan(layout::all_dropped(), Markers::default()).await?.found;
     swept.retain(|id| dropped.iter().any(|(dropped, _)| dropped == id));
     let mut left = 0;
     for (id, at) in dropped {
-        let settled = at < started || services.clock.now().0 - at.0 > ticks(STRAGGLER_GRACE);
+        let settled = at < started || state.clock.now().0 - at.0 > ticks(STRAGGLER_GRACE);
         if settled || !swept.contains(&id) {
             engine.drop_range(EntityKeys::of(id).all()).await?;
             swept.push(id);

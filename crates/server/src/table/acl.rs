@@ -7,17 +7,21 @@ use tavola_wire::xml::acl;
 
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::respond::{self, Reply};
+use crate::request::respond::{self, Reply};
 
-pub async fn get(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
+pub(crate) async fn get(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
     context.identity.allows(Access::TableAcl)?;
-    let table = context.services.catalogue.find(context.account.id, name).await?;
+    let table = context.state.catalogue.find(context.account.id, name).await?;
     Ok(respond::xml(acl::write(&table.policies)))
 }
 
-pub async fn set(context: &RequestContext<'_>, name: &TableName<'_>, body: &[u8]) -> Result<Reply> {
+pub(crate) async fn set(
+    context: &RequestContext<'_>,
+    name: &TableName<'_>,
+    body: &[u8],
+) -> Result<Reply> {
     context.identity.allows(Access::TableAcl)?;
-    let catalogue = &context.services.catalogue;
+    let catalogue = &context.state.catalogue;
     catalogue.find(context.account.id, name).await?;
     let policies = acl::parse(body)?;
     catalogue.set_policies(context.account.id, name, &policies).await?;

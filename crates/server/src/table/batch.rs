@@ -21,16 +21,16 @@ use super::change_set::{self, Refused};
 use super::entity_change::{Applied, Condition, EntityChange};
 use super::update_entity::{entity_operation, refuse_if_none_match};
 use super::{get_entity, insert_entity};
-use crate::catalogue::Table;
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::respond::{self, Reply, is_front_end};
-use crate::route::EntityAddress;
+use crate::request::respond::{self, Reply, is_front_end};
+use crate::storage::catalogue::Table;
+use crate::table::operation::EntityAddress;
 
-pub async fn run(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
+pub(crate) async fn run(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
     let content_type = context.head.header(&CONTENT_TYPE).unwrap_or_default();
     let batch = BatchRequest::parse(content_type, body)?;
-    let id = context.services.ids.next().to_string();
+    let id = context.state.ids.next().to_string();
     let mut writer = BatchWriter::new(&id);
     match &batch.parts[..] {
         [Part::Single(operation)] if operation.verb == Verb::Get => {
@@ -60,7 +60,7 @@ async fn changesets(
             0 => execute(context, changeset).await,
             _ => Err(Refused { index: 0, error: ErrorCode::InvalidInput.into() }),
         };
-        let id = context.services.ids.next().to_string();
+        let id = context.state.ids.next().to_string();
         match outcome {
             Ok(answers) => {
                 let parts = changeset.operations.iter().zip(&answers);
@@ -135,7 +135,7 @@ impl Prepared {
         context.identity.allows(Access::Entity { table: name.as_str(), operation: kind })?;
         match &self.table {
             None => {
-                let table = context.services.catalogue.find(context.account.id, &name).await?;
+                let table = context.state.catalogue.find(context.account.id, &name).await?;
                 self.table = Some((table, name.into_owned()));
             }
             Some((_, first)) if first.is_same_table(&name) => {}
@@ -143,7 +143,7 @@ impl Prepared {
         }
         let change = match resource {
             ResourcePath::Entity { table, partition_key, row_key } => {
-                if !context.services.settings.loose {
+                if !context.state.settings.loose {
                     refuse_if_none_match(operation.if_none_match, operation.if_match)?;
                 }
                 let address = EntityAddress { table, partition_key, row_key };
@@ -233,7 +233,7 @@ impl Failure {
         let mut body = Vec::with_capacity(256);
         let message = indexed_message(*index, error.message());
         let id = context.id.to_string();
-        push_error(&mut body, error.code().as_str(), &message, &id, context.services.clock.now());
+        push_error(&mut body, error.code().as_str(), &message, &id, context.state.clock.now());
         Self {
             status: error.status(),
             no_cache: !is_front_end(error.code()),

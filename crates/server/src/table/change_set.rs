@@ -7,14 +7,14 @@ use tavola_engine::{Decision, Engine, Transition, WriteSet};
 use tavola_wire::{StorageError, Ticks};
 
 use super::entity_change::{Applied, EntityChange};
-use crate::catalogue::Table;
 use crate::context::RequestContext;
 use crate::error::engine_error;
-use crate::message_memory::Held;
+use crate::net::memory_budget::Held;
+use crate::storage::catalogue::Table;
 
 /// Why a set of changes was refused: the change that could not be made.
 #[derive(Debug)]
-pub struct Refused {
+pub(crate) struct Refused {
     pub index: usize,
     pub error: StorageError,
 }
@@ -22,7 +22,7 @@ pub struct Refused {
 /// Makes all changes of the set, or none.
 ///
 /// The caller has seen to it that no entity appears twice.
-pub async fn commit(
+pub(crate) async fn commit(
     context: &RequestContext<'_>,
     table: &Table,
     changes: Vec<EntityChange>,
@@ -33,7 +33,7 @@ pub async fn commit(
         .collect();
     let (now, held) = (context.stamp(), context.held.clone());
     let transition = ChangeSet { keys, changes, now, alone: context.alone, _held: held };
-    let verdict = context.services.engine.transact(transition).await;
+    let verdict = context.state.engine.transact(transition).await;
     verdict.map_err(|error| Refused { index: 0, error: engine_error(error) })?
 }
 

@@ -8,9 +8,9 @@ use tavola_wire::table::negotiate::{MetadataLevel, Preference};
 
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::respond::{self, Reply};
+use crate::request::respond::{self, Reply};
 
-pub async fn run(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
+pub(crate) async fn run(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
     context.identity.allows(Access::CreateTable)?;
     context.head.expect_json()?;
     let preference = context.head.preference();
@@ -19,7 +19,7 @@ pub async fn run(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
         _ => context.head.level()?,
     };
     let name = TableName::parse(read_table_name(body)?)?;
-    context.services.catalogue.create(context.account.id, &name, context.stamp()).await?;
+    context.state.catalogue.create(context.account.id, &name, context.stamp()).await?;
 
     let base = context.head.base();
     let mut reply = match preference {

@@ -5,10 +5,10 @@ use tavola_wire::table::names::TableName;
 
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::respond::{self, Reply};
+use crate::request::respond::{self, Reply};
 
-pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
+pub(crate) async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
     context.identity.allows(Access::DeleteTable)?;
-    context.services.catalogue.drop_table(context.account.id, name, context.stamp()).await?;
+    context.state.catalogue.drop_table(context.account.id, name, context.stamp()).await?;
     Ok(respond::no_content())
 }

@@ -12,11 +12,11 @@ use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError, Ticks};
 
 use crate::error::{Result, corrupt};
-use crate::route::EntityAddress;
+use crate::table::operation::EntityAddress;
 
 /// One change of one entity.
 #[derive(Debug)]
-pub struct EntityChange {
+pub(crate) struct EntityChange {
     pub kind: ChangeKind,
     pub partition_key: String,
     pub row_key: String,
@@ -25,7 +25,7 @@ pub struct EntityChange {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeKind {
+pub(crate) enum ChangeKind {
     Insert,
     Replace(Condition),
     Merge(Condition),
@@ -34,7 +34,7 @@ pub enum ChangeKind {
 
 /// What must hold of the stored entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition {
+pub(crate) enum Condition {
     /// Nothing: if there is no entity, it is inserted.
     None,
     /// It exists.
@@ -45,7 +45,7 @@ pub enum Condition {
 
 /// What a change came to.
 #[derive(Debug)]
-pub struct Applied {
+pub(crate) struct Applied {
     /// When the entity was written, which its ETag is made of.
     pub timestamp: Ticks,
     /// The stored entity; none after a delete.
@@ -55,7 +55,7 @@ pub struct Applied {
 impl Condition {
     /// # Errors
     /// 400 `InvalidInput` for what is no ETag.
-    pub fn from_header(if_match: Option<&str>) -> Result<Self> {
+    pub(crate) fn from_header(if_match: Option<&str>) -> Result<Self> {
         match IfMatch::parse(if_match)? {
             IfMatch::Absent => Ok(Self::None),
             IfMatch::Any => Ok(Self::Exists),
@@ -77,7 +77,7 @@ impl Condition {
 
 impl EntityChange {
     /// An insert: the keys are in the body.
-    pub fn insert(body: &[u8]) -> Result<Self> {
+    pub(crate) fn insert(body: &[u8]) -> Result<Self> {
         let EntityBody { partition_key, row_key, entity } = read_entity(body)?;
         let (Some(partition_key), Some(row_key)) = (partition_key, row_key) else {
             return Err(ErrorCode::PropertiesNeedValue.into());
@@ -89,7 +89,7 @@ impl EntityChange {
     }
 
     /// A change of the entity at `address`: its keys count, those in the body are ignored.
-    pub fn at(
+    pub(crate) fn at(
         verb: Verb,
         address: &EntityAddress<'_>,
         condition: Condition,
@@ -123,7 +123,7 @@ impl EntityChange {
     }
 
     /// The change laid on what is stored. The new timestamp is later than the old one, whatever the clock says.
-    pub fn apply(&self, stored: Option<&[u8]>, now: Ticks) -> Result<Applied> {
+    pub(crate) fn apply(&self, stored: Option<&[u8]>, now: Ticks) -> Result<Applied> {
         let stored = stored.map(EntityRef::parse).transpose().map_err(corrupt)?;
         let written = stored.map(|entity| entity.timestamp());
         let timestamp = written.map_or(now, |written| now.max(Ticks(written.0 + 1)));

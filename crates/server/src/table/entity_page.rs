@@ -17,8 +17,8 @@ use tavola_wire::table::stored::key::read_entity_key;
 use tavola_wire::table::stored::{EntityRef, MalformedEntity};
 
 use crate::error::{Result, corrupt};
-use crate::layout::entity_key_of;
-use crate::message_memory::{Growing, Held};
+use crate::net::memory_budget::{Growing, Held};
+use crate::storage::layout::entity_key_of;
 
 /// A page that has grown beyond this ends, whatever its count.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -202,21 +202,21 @@ mod tests {
     use tavola_wire::table::stored::{EntityWriter, Value};
 
     use super::*;
-    use crate::layout::{EntityKeys, TableId};
-    use crate::message_memory::MessageMemory;
+    use crate::net::memory_budget::MemoryBudget;
+    use crate::storage::layout::{EntityKeys, TableId};
 
     const MIB: usize = 1024 * 1024;
 
     /// Of eight, of which six are for large messages: memory, and who holds these.
-    fn memory_of_which_others_hold(bytes: usize) -> (Arc<MessageMemory>, Growing) {
-        let memory = Arc::new(MessageMemory::new(8 * MIB));
+    fn memory_of_which_others_hold(bytes: usize) -> (Arc<MemoryBudget>, Growing) {
+        let memory = Arc::new(MemoryBudget::new(8 * MIB));
         let mut others = Growing::new(&memory);
         others.grow_to(bytes).unwrap();
         (memory, others)
     }
 
     /// Shows rows to a page, named by their number, with a text of so many bytes each.
-    fn show(filter: &str, memory: &Arc<MessageMemory>, rows: &[usize]) -> Box<Page> {
+    fn show(filter: &str, memory: &Arc<MemoryBudget>, rows: &[usize]) -> Box<Page> {
         let format = EntityFormat::new(MetadataLevel::None, "", "", "t", None).unwrap();
         let residual = Plan::read(filter).unwrap().residual;
         let deadline = Instant::now() + Duration::from_secs(600);

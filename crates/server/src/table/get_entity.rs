@@ -10,10 +10,13 @@ use tavola_wire::table::stored::EntityRef;
 
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
-use crate::respond::{self, Reply};
-use crate::route::EntityAddress;
+use crate::request::respond::{self, Reply};
+use crate::table::operation::EntityAddress;
 
-pub async fn run(context: &RequestContext<'_>, address: &EntityAddress<'_>) -> Result<Reply> {
+pub(crate) async fn run(
+    context: &RequestContext<'_>,
+    address: &EntityAddress<'_>,
+) -> Result<Reply> {
     let level = context.head.level()?;
     let select = context.head.query.select();
     let (body, etag) = read(context, address, level, select).await?;
@@ -23,7 +26,7 @@ pub async fn run(context: &RequestContext<'_>, address: &EntityAddress<'_>) -> R
 }
 
 /// The entity as JSON and its timestamp; also the query of a batch.
-pub async fn read(
+pub(crate) async fn read(
     context: &RequestContext<'_>,
     address: &EntityAddress<'_>,
     level: MetadataLevel,
@@ -32,11 +35,11 @@ pub async fn read(
     let table_name = address.table.as_str();
     let operation = EntityOperation::Get;
     context.identity.allows(Access::Entity { table: table_name, operation })?;
-    let table = context.services.catalogue.find(context.account.id, &address.table).await?;
+    let table = context.state.catalogue.find(context.account.id, &address.table).await?;
     let partition_key = address.partition_key.for_read()?;
     let row_key = address.row_key.for_read()?;
     context.identity.allows_key(operation, partition_key, row_key)?;
-    let stored = context.services.engine.get(&table.keys().key(partition_key, row_key)).await;
+    let stored = context.state.engine.get(&table.keys().key(partition_key, row_key)).await;
     let stored = stored.map_err(engine_error)?.ok_or(ErrorCode::ResourceNotFound)?;
     let entity = EntityRef::parse(&stored).map_err(corrupt)?;
     let account = &context.account.name;

@@ -8,12 +8,12 @@ use tavola_wire::table::names::TableName;
 
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::respond::{self, Reply};
+use crate::request::respond::{self, Reply};
 
-pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
+pub(crate) async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
     context.identity.allows(Access::QueryTables)?;
     let level = context.head.level()?;
-    let found = context.services.catalogue.find(context.account.id, name).await;
+    let found = context.state.catalogue.find(context.account.id, name).await;
     // Here a missing table is a missing resource.
     let table = found.map_err(|error| match error.code() {
         ErrorCode::TableNotFound => ErrorCode::ResourceNotFound.into(),

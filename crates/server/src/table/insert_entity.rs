@@ -13,9 +13,13 @@ use super::change_set;
 use super::entity_change::{Applied, EntityChange};
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt};
-use crate::respond::{self, Reply};
+use crate::request::respond::{self, Reply};
 
-pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>, body: &[u8]) -> Result<Reply> {
+pub(crate) async fn run(
+    context: &RequestContext<'_>,
+    name: &TableName<'_>,
+    body: &[u8],
+) -> Result<Reply> {
     let operation = EntityOperation::Insert;
     context.identity.allows(Access::Entity { table: name.as_str(), operation })?;
     context.head.expect_json()?;
@@ -24,7 +28,7 @@ pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>, body: &[u8]
         Some(Preference::ReturnNoContent) => MetadataLevel::Minimal,
         _ => context.head.level()?,
     };
-    let table = context.services.catalogue.find(context.account.id, name).await?;
+    let table = context.state.catalogue.find(context.account.id, name).await?;
     let change = EntityChange::insert(body)?;
     let (partition_key, row_key) = (change.partition_key.clone(), change.row_key.clone());
     context.identity.allows_key(operation, &partition_key, &row_key)?;
@@ -47,7 +51,7 @@ pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>, body: &[u8]
 }
 
 /// The stored entity as JSON.
-pub fn echo(
+pub(crate) fn echo(
     context: &RequestContext<'_>,
     table: &TableName<'_>,
     partition_key: &str,
@@ -65,7 +69,12 @@ pub fn echo(
 }
 
 /// The URL of an entity.
-pub fn location(base: &str, table: &TableName<'_>, partition_key: &str, row_key: &str) -> String {
+pub(crate) fn location(
+    base: &str,
+    table: &TableName<'_>,
+    partition_key: &str,
+    row_key: &str,
+) -> String {
     let mut url = Vec::with_capacity(base.len() + 64);
     url.extend_from_slice(base.as_bytes());
     url.push(b'/');

@@ -3,18 +3,19 @@
 //! [`entity_change`] is the heart: what inserting, replacing, merging and deleting an entity mean, as one pure
 //! function that single requests and transactions share.
 
-pub mod acl;
-pub mod batch;
-pub mod change_set;
-pub mod create_table;
-pub mod delete_table;
-pub mod entity_change;
-pub mod entity_page;
-pub mod get_entity;
-pub mod get_table;
-pub mod insert_entity;
-pub mod query_entities;
-pub mod query_tables;
-pub mod service_properties;
-pub mod service_stats;
-pub mod update_entity;
+pub(crate) mod acl;
+pub(crate) mod batch;
+pub(crate) mod change_set;
+pub(crate) mod create_table;
+pub(crate) mod delete_table;
+pub(crate) mod entity_change;
+pub(crate) mod entity_page;
+pub(crate) mod get_entity;
+pub(crate) mod get_table;
+pub(crate) mod insert_entity;
+pub(crate) mod operation;
+pub(crate) mod query_entities;
+pub(crate) mod query_tables;
+pub(crate) mod service_properties;
+pub(crate) mod service_stats;
+pub(crate) mod update_entity;

@@ -11,12 +11,12 @@ use tavola_wire::table::stored::key::{push_entity_key, read_entity_key};
 use tavola_wire::uri::query::TOP_MAX;
 
 use super::entity_page::{FinishedPage, Page};
-use crate::catalogue::Table;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
-use crate::layout::EntityKeys;
-use crate::message_memory::Growing;
-use crate::respond::{self, Reply};
+use crate::net::memory_budget::Growing;
+use crate::request::respond::{self, Reply};
+use crate::storage::catalogue::Table;
+use crate::storage::layout::EntityKeys;
 
 /// Point look-ups between two moments at which other requests of the thread get their turn. A longer span takes as long
 /// as many of them.
@@ -30,7 +30,7 @@ const ROWS_EXAMINED: HeaderName = HeaderName::from_static("x-tavola-rows-examine
 const ROWS_RETURNED: HeaderName = HeaderName::from_static("x-tavola-rows-returned");
 const KEY_SPANS: HeaderName = HeaderName::from_static("x-tavola-key-spans");
 
-pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
+pub(crate) async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
     let operation = EntityOperation::Query;
     context.identity.allows(Access::Entity { table: name.as_str(), operation })?;
     let query = &context.head.query;
@@ -43,14 +43,14 @@ pub async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<R
     let from = EntityContinuation::from_query(query.next_partition_key(), query.next_row_key())?;
     let (base, account) = (context.head.metadata_base(level), &context.account.name);
     let format = EntityFormat::new(level, &base, account, name.as_str(), query.select())?;
-    let table = context.services.catalogue.find(context.account.id, name).await?;
+    let table = context.state.catalogue.find(context.account.id, name).await?;
 
     restrict_to_continuation(&mut plan, from.as_ref());
     restrict_to_grant(&mut plan, context.identity.key_range());
     let Plan { spans, kind, residual } = plan;
-    let page_time = context.services.settings.limits.page_time;
+    let page_time = context.state.settings.limits.page_time;
     let page_time = query.timeout()?.map_or(page_time, |timeout| timeout.min(page_time));
-    let memory = Growing::new(&context.services.message_memory);
+    let memory = Growing::new(&context.state.memory_budget);
     let page = Page::new(format, residual, usize::from(top), context.started + page_time, memory);
     let page = if top == 0 { page } else { walk(context, &table, &spans, page).await? };
     let page = page.finish()?;
@@ -81,7 +81,7 @@ async fn walk(
     mut page: Box<Page>,
 ) -> Result<Box<Page>> {
     let keys = table.keys();
-    let engine = &context.services.engine;
+    let engine = &context.state.engine;
     match spans {
         [] => {}
         [span] => page = walk_span(engine, keys, span, page).await?,
@@ -125,11 +125,11 @@ async fn walk_span(
 
 /// Counts the query, and logs it if it was slow.
 fn note(context: &RequestContext<'_>, table: &TableName<'_>, kind: QueryKind, page: &FinishedPage) {
-    let services = context.services;
-    services.metrics.rows_examined.inc_by(page.examined);
-    services.metrics.rows_returned.inc_by(page.returned as u64);
+    let state = context.state;
+    state.metrics.rows_examined.inc_by(page.examined);
+    state.metrics.rows_returned.inc_by(page.returned as u64);
     let elapsed = context.started.elapsed();
-    if elapsed >= services.settings.slow_query {
+    if elapsed >= state.settings.slow_query {
         tracing::warn!(
             request_id = %context.id,
             account = context.account.name,

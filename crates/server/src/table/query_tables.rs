@@ -12,12 +12,12 @@ use tavola_wire::uri::query::TOP_MAX;
 
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
-use crate::layout::{self, TableRecord};
-use crate::respond::{self, Reply};
+use crate::request::respond::{self, Reply};
+use crate::storage::layout::{self, TableRecord};
 
 const NEXT_TABLE_NAME: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
 
-pub async fn run(context: &RequestContext<'_>) -> Result<Reply> {
+pub(crate) async fn run(context: &RequestContext<'_>) -> Result<Reply> {
     context.identity.allows(Access::QueryTables)?;
     let query = &context.head.query;
     let level = context.head.level()?;
@@ -31,7 +31,7 @@ pub async fn run(context: &RequestContext<'_>) -> Result<Reply> {
         0 => page,
         _ => {
             let range = layout::tables_of(context.account.id, &from);
-            context.services.engine.scan(range, page).await.map_err(engine_error)?
+            context.state.engine.scan(range, page).await.map_err(engine_error)?
         }
     };
     if page.malformed {

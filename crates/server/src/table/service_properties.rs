@@ -6,16 +6,16 @@ use tavola_wire::xml::service_properties::ServicePropertiesUpdate;
 
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::respond::{self, Reply};
+use crate::request::respond::{self, Reply};
 
-pub fn get(context: &RequestContext<'_>) -> Result<Reply> {
+pub(crate) fn get(context: &RequestContext<'_>) -> Result<Reply> {
     context.identity.allows(Access::GetServiceProperties)?;
     Ok(respond::xml(context.account.properties().to_xml()))
 }
 
-pub async fn set(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
+pub(crate) async fn set(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
     context.identity.allows(Access::SetServiceProperties)?;
     let update = ServicePropertiesUpdate::parse(body)?;
-    context.account.update_properties(&context.services.engine, update).await?;
+    context.account.update_properties(&context.state.engine, update).await?;
     Ok(respond::empty(StatusCode::ACCEPTED))
 }

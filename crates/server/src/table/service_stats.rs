@@ -6,13 +6,13 @@ use tavola_wire::xml::stats::{self, ServiceStats};
 
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::respond::{self, Reply};
+use crate::request::respond::{self, Reply};
 
-pub fn run(context: &RequestContext<'_>) -> Result<Reply> {
+pub(crate) fn run(context: &RequestContext<'_>) -> Result<Reply> {
     context.identity.allows(Access::GetServiceStats)?;
     if !context.head.address.secondary {
         return Err(ErrorCode::InvalidQueryParameterValue.into());
     }
-    let last_sync = context.services.clock.now();
+    let last_sync = context.state.clock.now();
     Ok(respond::xml(stats::write(&ServiceStats::Live { last_sync })))
 }

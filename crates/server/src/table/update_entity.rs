@@ -9,10 +9,10 @@ use super::change_set;
 use super::entity_change::{ChangeKind, Condition, EntityChange};
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::respond::{self, Reply};
-use crate::route::EntityAddress;
+use crate::request::respond::{self, Reply};
+use crate::table::operation::EntityAddress;
 
-pub async fn run(
+pub(crate) async fn run(
     context: &RequestContext<'_>,
     verb: Verb,
     address: &EntityAddress<'_>,
@@ -20,7 +20,7 @@ pub async fn run(
 ) -> Result<Reply> {
     let head = context.head;
     let if_match = head.condition(&IF_MATCH)?;
-    if !context.services.settings.loose {
+    if !context.state.settings.loose {
         refuse_if_none_match(head.condition(&IF_NONE_MATCH)?, if_match)?;
     }
     let condition = Condition::from_header(if_match)?;
@@ -28,7 +28,7 @@ pub async fn run(
     let table_name = address.table.as_str();
     context.identity.allows(Access::Entity { table: table_name, operation })?;
     head.expect_json()?;
-    let table = context.services.catalogue.find(context.account.id, &address.table).await?;
+    let table = context.state.catalogue.find(context.account.id, &address.table).await?;
     let change = EntityChange::at(verb, address, condition, body)?;
     context.identity.allows_key(operation, &change.partition_key, &change.row_key)?;
     let is_delete = matches!(change.kind, ChangeKind::Delete(_));
@@ -42,7 +42,7 @@ pub async fn run(
 }
 
 /// What a change needs permission for: without a condition it may insert.
-pub fn entity_operation(verb: Verb, condition: Condition) -> EntityOperation {
+pub(crate) fn entity_operation(verb: Verb, condition: Condition) -> EntityOperation {
     match (verb, condition) {
         (Verb::Delete, _) => EntityOperation::Delete,
         (_, Condition::None) => EntityOperation::Upsert,
@@ -51,7 +51,10 @@ pub fn entity_operation(verb: Verb, condition: Condition) -> EntityOperation {
 }
 
 /// Writes are conditional on what must match, never on what must not.
-pub fn refuse_if_none_match(if_none_match: Option<&str>, if_match: Option<&str>) -> Result<()> {
+pub(crate) fn refuse_if_none_match(
+    if_none_match: Option<&str>,
+    if_match: Option<&str>,
+) -> Result<()> {
     let message = match (if_none_match, if_match) {
         (None, _) => return Ok(()),
         (Some(_), Some(_)) => {

@@ -123,10 +123,10 @@ pub(crate) mod tests {
     use super::*;
 
     /// The public key of the storage emulator.
-    pub const DEV_KEY: &str =
+    pub(crate) const DEV_KEY: &str =
         "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-    pub fn dev_key() -> AccountKey {
+    pub(crate) fn dev_key() -> AccountKey {
         AccountKey::from_base64(DEV_KEY).unwrap()
     }
 

@@ -66,7 +66,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Element> {
 
 impl Element {
     /// The text of an element that has no elements inside.
-    pub fn leaf_text(&self) -> Result<&str> {
+    pub(super) fn leaf_text(&self) -> Result<&str> {
         if self.children.is_empty() {
             Ok(&self.text)
         } else {
@@ -82,14 +82,14 @@ pub(super) struct Children<'e> {
 }
 
 impl<'e> Children<'e> {
-    pub fn of(element: &'e Element) -> Result<Self> {
+    pub(super) fn of(element: &'e Element) -> Result<Self> {
         if element.children.is_empty() && !element.text.trim().is_empty() {
             return Err(invalid(format!("element has text: name={}", element.name)));
         }
         Ok(Self { parent: &element.name, rest: element.children.iter().collect() })
     }
 
-    pub fn optional(&mut self, name: &str) -> Result<Option<&'e Element>> {
+    pub(super) fn optional(&mut self, name: &str) -> Result<Option<&'e Element>> {
         let Some(at) = self.rest.iter().position(|child| child.name == name) else {
             return Ok(None);
         };
@@ -100,13 +100,13 @@ impl<'e> Children<'e> {
         Ok(Some(child))
     }
 
-    pub fn required(&mut self, name: &str) -> Result<&'e Element> {
+    pub(super) fn required(&mut self, name: &str) -> Result<&'e Element> {
         let parent = self.parent;
         self.optional(name)?
             .ok_or_else(|| invalid(format!("element is missing: name={name} parent={parent}")))
     }
 
-    pub fn finish(self) -> Result<()> {
+    pub(super) fn finish(self) -> Result<()> {
         match self.rest.first() {
             None => Ok(()),
             Some(child) => Err(invalid(format!("element is not known: name={}", child.name))),
@@ -218,7 +218,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub fn assert_invalid<T: std::fmt::Debug>(result: Result<T>, what: &str) {
+    pub(crate) fn assert_invalid<T: std::fmt::Debug>(result: Result<T>, what: &str) {
         let error = result.expect_err(what);
         let expected = (ErrorCode::InvalidXmlDocument, 400);
         assert_eq!((error.code(), error.status()), expected, "{what}");

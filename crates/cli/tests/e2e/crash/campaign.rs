@@ -18,7 +18,7 @@ const TABLE: &str = "Ledger";
 const ROUNDS_BETWEEN_FULL_CHECKS: usize = 10;
 
 /// A server, and everyone who works on it with what they know.
-pub struct Campaign {
+pub(super) struct Campaign {
     seed: u64,
     random: Random,
     server: Arc<Server>,
@@ -46,7 +46,7 @@ struct Tally {
 }
 
 impl Campaign {
-    pub fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         tell(&format!("crash: seed {seed} (repeat with TAVOLA_TEST_SEED={seed})"));
         let mut random = Random::new(seed);
         let start = Instant::now();
@@ -65,7 +65,7 @@ impl Campaign {
         }
     }
 
-    pub fn run(mut self, rounds: usize) {
+    pub(super) fn run(mut self, rounds: usize) {
         let start = Instant::now();
         for number in 0..rounds {
             let kind = Kind::of(number);

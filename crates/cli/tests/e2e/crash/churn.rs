@@ -20,7 +20,7 @@ const FILL_ROWS_MAX: usize = 40;
 const LARGE_TABLE_ROWS: usize = 10_100;
 const TRANSACTION_ROWS: usize = 100;
 
-pub struct Churner {
+pub(super) struct Churner {
     number: usize,
     tables: Vec<Table>,
     random: Random,
@@ -42,7 +42,7 @@ enum Pending {
 }
 
 impl Churner {
-    pub fn new(number: usize, seed: u64) -> Self {
+    pub(super) fn new(number: usize, seed: u64) -> Self {
         let table =
             |index| Table { name: format!("Churn{number}x{index}"), ledger: None, pending: None };
         Self {
@@ -53,7 +53,7 @@ impl Churner {
         }
     }
 
-    pub fn run(&mut self, server: &Arc<Server>, round: &Round) {
+    pub(super) fn run(&mut self, server: &Arc<Server>, round: &Round) {
         let client = Client::new(server).without_resending();
         // One of them is enough.
         let mut drops_large = self.number == 0 && round.kind.drops_a_large_table();
@@ -66,13 +66,13 @@ impl Churner {
     }
 
     /// The tables there are.
-    pub fn tables(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
         let existing = self.tables.iter().filter(|table| table.ledger.is_some());
         existing.map(|table| table.name.as_str())
     }
 
     /// Holds what is stored against what is known; answers the number of rows.
-    pub fn check(&mut self, client: &Client) -> usize {
+    pub(super) fn check(&mut self, client: &Client) -> usize {
         self.tables.iter_mut().map(|table| table.check(client)).sum()
     }
 

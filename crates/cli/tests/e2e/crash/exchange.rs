@@ -6,7 +6,7 @@ use crate::model::store::{Change, Property};
 use crate::support::{Batch, Client};
 
 /// Sends one change as a request of its own.
-pub fn send_alone(
+pub(super) fn send_alone(
     client: &Client,
     table: &str,
     ledger: &mut Ledger,
@@ -29,7 +29,7 @@ pub fn send_alone(
 }
 
 /// Sends changes of one partition as a transaction.
-pub fn send_together(
+pub(super) fn send_together(
     client: &Client,
     table: &str,
     ledger: &mut Ledger,

@@ -11,14 +11,14 @@ use tavola_wire::Ticks;
 use crate::model::store::{Change, Keys, Rows, key};
 
 /// A change of one row.
-pub struct RowChange {
+pub(super) struct RowChange {
     pub partition: String,
     pub row: String,
     pub change: Change,
 }
 
 impl RowChange {
-    pub fn keys(&self) -> (&str, &str) {
+    pub(super) fn keys(&self) -> (&str, &str) {
         (&self.partition, &self.row)
     }
 
@@ -28,10 +28,10 @@ impl RowChange {
 }
 
 /// Why a request is refused: the change that cannot be made, status and code.
-pub type Refusal = (usize, u16, &'static str);
+pub(super) type Refusal = (usize, u16, &'static str);
 
 #[derive(Default)]
-pub struct Ledger {
+pub(super) struct Ledger {
     rows: Rows,
     /// The latest timestamp that each row has had, also of rows that are deleted.
     stamps: BTreeMap<Keys, Ticks>,
@@ -40,23 +40,23 @@ pub struct Ledger {
 
 /// How a ledger and the server came together after a crash.
 #[derive(Default)]
-pub struct Settled {
+pub(super) struct Settled {
     pub rows: usize,
     pub done_unheard: bool,
     pub undone_unheard: bool,
 }
 
 impl Ledger {
-    pub fn rows(&self) -> &Rows {
+    pub(super) fn rows(&self) -> &Rows {
         &self.rows
     }
 
-    pub fn etag(&self, partition: &str, row: &str) -> Option<&str> {
+    pub(super) fn etag(&self, partition: &str, row: &str) -> Option<&str> {
         self.rows.get(&key(partition, row)).map(|row| row.etag.as_str())
     }
 
     /// An ETag that the row does not have: that of a deleted row, or one tick from the right one.
-    pub fn wrong_etag(&self, partition: &str, row: &str) -> String {
+    pub(super) fn wrong_etag(&self, partition: &str, row: &str) -> String {
         let last = self.stamps.get(&key(partition, row)).copied();
         let ticks = match self.etag(partition, row) {
             Some(etag) => ticks_of(etag).0 - 1,
@@ -67,7 +67,7 @@ impl Ledger {
 
     /// Notes what is about to be sent; answers why it must be refused, if it must. A refused request changes nothing
     /// whether its answer is heard or not, so then nothing is pending.
-    pub fn begin(&mut self, changes: Vec<RowChange>) -> Option<Refusal> {
+    pub(super) fn begin(&mut self, changes: Vec<RowChange>) -> Option<Refusal> {
         assert!(self.pending.is_empty(), "one request at a time");
         let refusal = changes.iter().enumerate().find_map(|(index, change)| {
             let (status, code) = change.change.refusal(self.rows.get(&change.key()))?;
@@ -80,7 +80,7 @@ impl Ledger {
     }
 
     /// The pending changes have been made, with these ETags.
-    pub fn acknowledge(&mut self, etags: &[Option<String>]) {
+    pub(super) fn acknowledge(&mut self, etags: &[Option<String>]) {
         let changes = std::mem::take(&mut self.pending);
         assert_eq!(changes.len(), etags.len());
         for (change, etag) in changes.iter().zip(etags) {
@@ -90,7 +90,7 @@ impl Ledger {
 
     /// Holds the rows that are stored after a crash against the ledger, from the row `from` on.
     #[track_caller]
-    pub fn settle(&mut self, found: &[Value], from: &Keys) -> Settled {
+    pub(super) fn settle(&mut self, found: &[Value], from: &Keys) -> Settled {
         let mut settled = Settled { rows: found.len(), ..Settled::default() };
         let stored: BTreeMap<Keys, &Value> =
             found.iter().map(|entity| (keys_of(entity), entity)).collect();

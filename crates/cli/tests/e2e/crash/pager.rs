@@ -12,7 +12,7 @@ use crate::support::client::values;
 use crate::support::{Client, Random, Response, Server};
 
 /// What the partition keys of the archive begin with.
-pub const ARCHIVE: &str = "archive";
+pub(super) const ARCHIVE: &str = "archive";
 const FILTER: &str = "PartitionKey ge 'archive' and PartitionKey lt 'archivf'";
 /// A walk has about as many pages, or twice as many.
 const PAGES: usize = 12;
@@ -21,9 +21,9 @@ const PAGE_ROWS_MAX: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// PartitionKey and RowKey.
-pub type RowName = (String, String);
+pub(super) type RowName = (String, String);
 
-pub struct Pager {
+pub(super) struct Pager {
     table: &'static str,
     random: Random,
     /// The walk under way.
@@ -42,17 +42,22 @@ struct Walk {
 }
 
 impl Pager {
-    pub fn new(table: &'static str, seed: u64) -> Self {
+    pub(super) fn new(table: &'static str, seed: u64) -> Self {
         Self { table, random: Random::new(seed), walk: None, kept: None }
     }
 
-    pub fn keep_a_token(&mut self, client: &Client, archived: &Arc<BTreeSet<RowName>>) {
+    pub(super) fn keep_a_token(&mut self, client: &Client, archived: &Arc<BTreeSet<RowName>>) {
         let mut walk = self.begin(archived);
         walk.turn_page(client, self.table).expect("the server runs");
         self.kept = Some(walk);
     }
 
-    pub fn run(&mut self, server: &Arc<Server>, round: &Round, archived: &Arc<BTreeSet<RowName>>) {
+    pub(super) fn run(
+        &mut self,
+        server: &Arc<Server>,
+        round: &Round,
+        archived: &Arc<BTreeSet<RowName>>,
+    ) {
         let client = Client::new(server).without_resending();
         round.work(|| {
             std::thread::sleep(PAUSE);
@@ -68,7 +73,7 @@ impl Pager {
     }
 
     /// Goes to the end of the walks that the crash interrupted; answers how many there were.
-    pub fn finish(&mut self, client: &Client, archived: &BTreeSet<RowName>) -> usize {
+    pub(super) fn finish(&mut self, client: &Client, archived: &BTreeSet<RowName>) -> usize {
         let walks = [self.kept.take(), self.walk.take()];
         let mut interrupted = 0;
         for mut walk in walks.into_iter().flatten().filter(|walk| walk.next.is_some()) {

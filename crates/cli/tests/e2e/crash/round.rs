@@ -20,7 +20,7 @@ const LOOK_AGAIN: Duration = Duration::from_micros(200);
 
 /// What a round aims at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// Killed amid small writes.
     Writes,
     /// Killed while the rows of a large dropped table are swept.
@@ -35,7 +35,7 @@ pub enum Kind {
 
 impl Kind {
     /// The first five rounds are quick in a debug build, too.
-    pub fn of(round: usize) -> Self {
+    pub(super) fn of(round: usize) -> Self {
         match round % 10 {
             1 | 6 => Self::Sweep,
             2 | 8 => Self::Recovery,
@@ -45,17 +45,17 @@ impl Kind {
         }
     }
 
-    pub fn has_large_values(self) -> bool {
+    pub(super) fn has_large_values(self) -> bool {
         self == Self::Volume
     }
 
-    pub fn drops_a_large_table(self) -> bool {
+    pub(super) fn drops_a_large_table(self) -> bool {
         matches!(self, Self::Sweep | Self::Flush)
     }
 }
 
 /// The state of a round.
-pub struct Round {
+pub(super) struct Round {
     pub kind: Kind,
     server: Arc<Server>,
     files_before: BTreeSet<PathBuf>,
@@ -69,7 +69,7 @@ pub struct Round {
 }
 
 impl Round {
-    pub fn new(kind: Kind, server: &Arc<Server>) -> Self {
+    pub(super) fn new(kind: Kind, server: &Arc<Server>) -> Self {
         Self {
             kind,
             server: Arc::clone(server),
@@ -84,7 +84,7 @@ impl Round {
     }
 
     /// Works step by step until the server is gone, which it must not be before it is killed.
-    pub fn work(&self, mut step: impl FnMut() -> std::io::Result<()>) {
+    pub(super) fn work(&self, mut step: impl FnMut() -> std::io::Result<()>) {
         let _guard = FailureGuard(self);
         let gone = loop {
             if let Err(error) = step() {
@@ -94,32 +94,32 @@ impl Round {
         assert!(self.is_killed.load(Ordering::SeqCst), "{gone}\n{}", self.server.log());
     }
 
-    pub fn count_acknowledged(&self, bytes: usize) {
+    pub(super) fn count_acknowledged(&self, bytes: usize) {
         self.acknowledged.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub fn count_refused(&self) {
+    pub(super) fn count_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn large_table_dropped(&self) {
+    pub(super) fn large_table_dropped(&self) {
         self.is_sweeping.store(true, Ordering::Relaxed);
     }
 
-    pub fn acknowledged(&self) -> usize {
+    pub(super) fn acknowledged(&self) -> usize {
         self.acknowledged.load(Ordering::Relaxed)
     }
 
-    pub fn refused(&self) -> usize {
+    pub(super) fn refused(&self) -> usize {
         self.refused.load(Ordering::Relaxed)
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    pub fn wait_for_the_moment(&self, random: &mut Random) {
+    pub(super) fn wait_for_the_moment(&self, random: &mut Random) {
         let writes = 50 + random.below(600);
         let bytes = VOLUME_BYTES_MIN + random.below(VOLUME_BYTES_MIN);
         let waits_for_file = self.kind == Kind::Flush || random.one_in(2);
@@ -137,7 +137,7 @@ impl Round {
         std::thread::sleep(Duration::from_micros(random.next() % micros));
     }
 
-    pub fn kill(&self) {
+    pub(super) fn kill(&self) {
         // ORDER: told before it is done, so that nobody takes the kill for a failure.
         self.is_killed.store(true, Ordering::SeqCst);
         self.server.kill();

@@ -20,7 +20,7 @@ const TEXT_BYTES_MAX: usize = 200;
 const LARGE_TEXT_BYTES_MAX: usize = 30 * 1024;
 const NOISE_BYTES: usize = 64 * 1024;
 
-pub struct Writer {
+pub(super) struct Writer {
     table: &'static str,
     partition: String,
     archive_partition: String,
@@ -38,7 +38,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn new(table: &'static str, number: usize, seed: u64) -> Self {
+    pub(super) fn new(table: &'static str, number: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let words = (0..NOISE_BYTES / 16).map(|_| format!("{:016x}", random.next()));
         Self {
@@ -55,7 +55,7 @@ impl Writer {
         }
     }
 
-    pub fn run(&mut self, server: &Arc<Server>, round: &Round) {
+    pub(super) fn run(&mut self, server: &Arc<Server>, round: &Round) {
         let client = Client::new(server).without_resending();
         round.work(|| match self.random.below(10) {
             0..5 => self.change_a_row(&client, round),
@@ -65,7 +65,7 @@ impl Writer {
     }
 
     /// Holds what is stored against the ledgers: everything, or what may have changed since the last time.
-    pub fn check(&mut self, client: &Client, is_full: bool) -> Settled {
+    pub(super) fn check(&mut self, client: &Client, is_full: bool) -> Settled {
         let everything = |partition: &str| format!("PartitionKey eq '{partition}'");
         let found = all_matches(client, self.table, &everything(&self.partition), None);
         let rows = self.ledger.settle(&found, &key(&self.partition, ""));
@@ -81,7 +81,7 @@ impl Writer {
         }
     }
 
-    pub fn archived(&self) -> impl Iterator<Item = RowName> {
+    pub(super) fn archived(&self) -> impl Iterator<Item = RowName> {
         let keys = self.archive.rows().keys();
         keys.map(|(partition, row)| (partition.as_str().to_owned(), row.as_str().to_owned()))
     }

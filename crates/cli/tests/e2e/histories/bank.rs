@@ -19,7 +19,12 @@ const AMOUNT: i64 = 1000;
 const SUM: i64 = AMOUNT * ROWS as i64;
 
 /// Runs an episode and checks it.
-pub fn run(table: &str, kills: &Kills, recorder: &Recorder, random: &mut Random) -> Vec<Operation> {
+pub(super) fn run(
+    table: &str,
+    kills: &Kills,
+    recorder: &Recorder,
+    random: &mut Random,
+) -> Vec<Operation> {
     let mut founder = Session::new(WRITERS + READERS, table, ROWS, kills, recorder);
     let insert = |row| SentChange { row, kind: SentKind::Insert, amount: AMOUNT };
     let founded = founder.transact(&(0..ROWS).map(insert).collect::<Vec<_>>());

@@ -12,7 +12,12 @@ const CLIENTS: usize = 6;
 const ROWS: usize = 3;
 
 /// Runs an episode and checks it entity by entity.
-pub fn run(table: &str, kills: &Kills, recorder: &Recorder, random: &mut Random) -> Vec<Operation> {
+pub(super) fn run(
+    table: &str,
+    kills: &Kills,
+    recorder: &Recorder,
+    random: &mut Random,
+) -> Vec<Operation> {
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|number| {

@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_micros(200);
 
 /// The server of an episode, and its ends and starts.
-pub struct Kills {
+pub(super) struct Kills {
     pub server: Arc<Server>,
     planned: usize,
     operations_between: usize,
@@ -23,7 +23,7 @@ pub struct Kills {
 }
 
 impl Kills {
-    pub fn new(server: &Arc<Server>, planned: usize, operations: usize) -> Self {
+    pub(super) fn new(server: &Arc<Server>, planned: usize, operations: usize) -> Self {
         Self {
             server: Arc::clone(server),
             planned,
@@ -35,17 +35,17 @@ impl Kills {
         }
     }
 
-    pub fn count_operation(&self) {
+    pub(super) fn count_operation(&self) {
         self.operations.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Nothing will happen any more that could be waited for.
-    pub fn finish(&self) {
+    pub(super) fn finish(&self) {
         self.is_over.store(true, Ordering::SeqCst);
     }
 
     /// Kills at moments that are chosen by progress, and a little chance on top.
-    pub fn run(&self, random: &mut Random) {
+    pub(super) fn run(&self, random: &mut Random) {
         for kill in 1..=self.planned {
             while self.operations.load(Ordering::Relaxed) < kill * self.operations_between {
                 if self.is_over.load(Ordering::SeqCst) {
@@ -60,13 +60,13 @@ impl Kills {
         }
     }
 
-    pub fn restarts(&self) -> usize {
+    pub(super) fn restarts(&self) -> usize {
         *self.restarts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until there have been more restarts than `before`: whatever was sent earlier is done by then, or never
     /// will be.
-    pub fn wait_for_restart(&self, before: usize, error: &std::io::Error) {
+    pub(super) fn wait_for_restart(&self, before: usize, error: &std::io::Error) {
         let restarts = self.restarts.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.restarted.wait_timeout_while(restarts, PATIENCE, |now| *now <= before);
         let (restarts, waited) = waited.unwrap_or_else(PoisonError::into_inner);

@@ -11,7 +11,7 @@ use super::rows::{Call, Outcome, State, step};
 
 /// A request and its answer.
 #[derive(Clone, Debug)]
-pub struct Operation {
+pub(super) struct Operation {
     pub client: usize,
     /// Nanoseconds of one monotonic clock, just before it was sent.
     pub invoked: u64,
@@ -25,7 +25,7 @@ pub struct Operation {
 /// Where no order is left. All of it is for whoever reads the failure.
 #[derive(Debug)]
 #[expect(dead_code, reason = "fields are read by way of Debug")]
-pub struct Violation {
+pub(super) struct Violation {
     /// The operation whose answer cannot be right.
     pub operation: Operation,
     /// What the rows may have been when it was open; one of each configuration.
@@ -47,7 +47,7 @@ struct Configuration {
 const SHOWN_BEFORE: usize = 12;
 
 /// Finds an order, or the first operation that has no place in any.
-pub fn check(initial: State, history: &[Operation]) -> Result<(), Box<Violation>> {
+pub(super) fn check(initial: State, history: &[Operation]) -> Result<(), Box<Violation>> {
     let mut events = Vec::with_capacity(2 * history.len());
     for (index, operation) in history.iter().enumerate() {
         // At the same moment invocations come first: the two may have overlapped.

@@ -10,14 +10,14 @@ use super::rows::{Call, Change, Condition, Kind, Outcome, Refusal, Row};
 
 /// What If-Match says.
 #[derive(Clone, Debug)]
-pub enum IfMatch {
+pub(super) enum IfMatch {
     None,
     Any,
     Etag(String),
 }
 
 #[derive(Clone, Debug)]
-pub enum SentKind {
+pub(super) enum SentKind {
     Insert,
     Replace(IfMatch),
     Merge(IfMatch),
@@ -26,27 +26,27 @@ pub enum SentKind {
 
 /// A change as it is sent.
 #[derive(Clone, Debug)]
-pub struct SentChange {
+pub(super) struct SentChange {
     pub row: usize,
     pub kind: SentKind,
     pub amount: i64,
 }
 
 #[derive(Clone, Debug)]
-pub enum Sent {
+pub(super) enum Sent {
     Read(Vec<usize>),
     Write(u64, Vec<SentChange>),
 }
 
 /// A row as it came back.
 #[derive(Clone, Debug)]
-pub struct SeenRow {
+pub(super) struct SeenRow {
     pub row: Row,
     pub etag: String,
 }
 
 #[derive(Clone, Debug)]
-pub enum Heard {
+pub(super) enum Heard {
     Found(Vec<Option<SeenRow>>),
     /// The new ETags; a delete has none.
     Done(Vec<Option<String>>),
@@ -63,34 +63,34 @@ struct Entry {
 }
 
 /// The one clock and the one list of all clients.
-pub struct Recorder {
+pub(super) struct Recorder {
     start: Instant,
     numbers: AtomicU64,
     entries: Mutex<Vec<Entry>>,
 }
 
 impl Recorder {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { start: Instant::now(), numbers: AtomicU64::new(1), entries: Mutex::default() }
     }
 
     /// A number that no other write has.
-    pub fn number(&self) -> u64 {
+    pub(super) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).expect("a run of less than centuries")
     }
 
     /// Notes a request that has just come to its end.
-    pub fn record(&self, client: usize, invoked: u64, sent: Sent, heard: Heard) {
+    pub(super) fn record(&self, client: usize, invoked: u64, sent: Sent, heard: Heard) {
         let entry = Entry { client, invoked, returned: self.now(), sent, heard };
         self.entries.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
     }
 
     /// Everything recorded, as a history.
-    pub fn history(&self) -> Vec<Operation> {
+    pub(super) fn history(&self) -> Vec<Operation> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let etags = Etags::of(&entries);
         entries

@@ -5,7 +5,7 @@
 
 /// What a row holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Row {
+pub(super) struct Row {
     /// The write that changed it last.
     pub number: u64,
     /// The write that made or replaced it last; a merge leaves it.
@@ -14,10 +14,10 @@ pub struct Row {
 }
 
 /// The rows by their place in the partition.
-pub type State = Vec<Option<Row>>;
+pub(super) type State = Vec<Option<Row>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition {
+pub(super) enum Condition {
     /// An upsert: whatever there is.
     None,
     Exists,
@@ -26,7 +26,7 @@ pub enum Condition {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub(super) enum Kind {
     Insert,
     Replace(Condition),
     Merge(Condition),
@@ -34,14 +34,14 @@ pub enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Change {
+pub(super) struct Change {
     pub row: usize,
     pub kind: Kind,
     pub amount: i64,
 }
 
 #[derive(Clone, Debug)]
-pub enum Call {
+pub(super) enum Call {
     /// Rows read by one request.
     Read(Vec<usize>),
     /// A single change, or a transaction.
@@ -49,14 +49,14 @@ pub enum Call {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub(super) enum Refusal {
     Missing,
     AlreadyThere,
     OtherVersion,
 }
 
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub(super) enum Outcome {
     Found(Vec<Option<Row>>),
     Done,
     /// The first change that could not be made.
@@ -66,7 +66,7 @@ pub enum Outcome {
 }
 
 /// The states that a call with this outcome may leave behind; none if it cannot have had this outcome.
-pub fn step(state: &State, call: &Call, outcome: &Outcome) -> Vec<State> {
+pub(super) fn step(state: &State, call: &Call, outcome: &Outcome) -> Vec<State> {
     match (call, outcome) {
         (Call::Read(rows), Outcome::Found(found)) => {
             let is_right = rows.iter().zip(found).all(|(row, found)| state[*row] == *found);

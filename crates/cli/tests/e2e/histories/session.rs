@@ -12,14 +12,14 @@ const PARTITION: &str = "p";
 
 /// How rows are read.
 #[derive(Clone, Copy)]
-pub enum Reading {
+pub(super) enum Reading {
     /// The whole partition by one query.
     Partition,
     /// Rows named in a filter, each of which becomes a look-up of its own.
     Named,
 }
 
-pub struct Session<'a> {
+pub(super) struct Session<'a> {
     pub number: usize,
     client: Client,
     table: &'a str,
@@ -31,7 +31,7 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub fn new(
+    pub(super) fn new(
         number: usize,
         table: &'a str,
         rows: usize,
@@ -43,11 +43,11 @@ impl<'a> Session<'a> {
     }
 
     /// The ETag of a row that this client has seen last.
-    pub fn etag(&self, row: usize) -> Option<String> {
+    pub(super) fn etag(&self, row: usize) -> Option<String> {
         self.etags[row].clone()
     }
 
-    pub fn get(&mut self, row: usize) -> Heard {
+    pub(super) fn get(&mut self, row: usize) -> Heard {
         let path = entity_path(self.table, PARTITION, &row_key(row));
         self.exchange(Sent::Read(vec![row]), |client, _| {
             let answer = client.get(&path).try_send()?;
@@ -63,7 +63,7 @@ impl<'a> Session<'a> {
     }
 
     /// Reads rows by one query, which shows one state.
-    pub fn query(&mut self, rows: &[usize], reading: Reading) -> Heard {
+    pub(super) fn query(&mut self, rows: &[usize], reading: Reading) -> Heard {
         let names = rows.iter().map(|row| format!("RowKey eq '{}'", row_key(*row)));
         let filter = match reading {
             Reading::Partition => format!("PartitionKey eq '{PARTITION}'"),
@@ -84,13 +84,13 @@ impl<'a> Session<'a> {
         })
     }
 
-    pub fn query_all(&mut self) -> Heard {
+    pub(super) fn query_all(&mut self) -> Heard {
         let rows: Vec<_> = (0..self.rows).collect();
         self.query(&rows, Reading::Partition)
     }
 
     /// Makes one change by a request of its own.
-    pub fn write(&mut self, change: &SentChange) -> Heard {
+    pub(super) fn write(&mut self, change: &SentChange) -> Heard {
         let table = self.table;
         let sent = Sent::Write(self.recorder.number(), vec![change.clone()]);
         self.exchange(sent, |client, number| {
@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
     }
 
     /// Makes all changes by a transaction.
-    pub fn transact(&mut self, changes: &[SentChange]) -> Heard {
+    pub(super) fn transact(&mut self, changes: &[SentChange]) -> Heard {
         let table = self.table;
         let sent = Sent::Write(self.recorder.number(), changes.to_owned());
         self.exchange(sent, |client, number| {

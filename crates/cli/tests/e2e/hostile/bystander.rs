@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::{Client, Server};
 
-pub struct Bystander {
+pub(super) struct Bystander {
     stop: Arc<AtomicBool>,
     rounds: Receiver<()>,
     thread: Option<JoinHandle<usize>>,
@@ -17,7 +17,7 @@ pub struct Bystander {
 
 impl Bystander {
     /// Begins to write and to read, and has done so once when this returns.
-    pub fn start(server: &Arc<Server>) -> Self {
+    pub(super) fn start(server: &Arc<Server>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (round, rounds) = sync_channel(1);
         let (server, stopped) = (server.clone(), stop.clone());
@@ -42,7 +42,7 @@ impl Bystander {
 
     /// Stops after a round that began now or later; every request must have been answered as it should.
     #[track_caller]
-    pub fn finish(mut self) {
+    pub(super) fn finish(mut self) {
         for _ in 0..2 {
             self.wait_for_a_round();
         }

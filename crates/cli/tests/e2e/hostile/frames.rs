@@ -5,34 +5,34 @@ use std::net::TcpStream;
 
 use super::Target;
 
-pub const DATA: u8 = 0;
-pub const HEADERS: u8 = 1;
-pub const RST_STREAM: u8 = 3;
-pub const SETTINGS: u8 = 4;
-pub const PING: u8 = 6;
-pub const GOAWAY: u8 = 7;
-pub const WINDOW_UPDATE: u8 = 8;
-pub const CONTINUATION: u8 = 9;
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
+pub(super) const RST_STREAM: u8 = 3;
+pub(super) const SETTINGS: u8 = 4;
+pub(super) const PING: u8 = 6;
+pub(super) const GOAWAY: u8 = 7;
+pub(super) const WINDOW_UPDATE: u8 = 8;
+pub(super) const CONTINUATION: u8 = 9;
 
-pub const END_STREAM: u8 = 1;
-pub const END_HEADERS: u8 = 4;
+pub(super) const END_STREAM: u8 = 1;
+pub(super) const END_HEADERS: u8 = 4;
 
-pub const REFUSED_STREAM: u32 = 7;
+pub(super) const REFUSED_STREAM: u32 = 7;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 #[derive(Debug)]
-pub struct Frame {
+pub(super) struct Frame {
     pub kind: u8,
     pub payload: Vec<u8>,
 }
 
 /// A connection that has said what HTTP/2 begins with.
-pub fn connect(target: &Target) -> TcpStream {
+pub(super) fn connect(target: &Target) -> TcpStream {
     begin(target.connect())
 }
 
-pub fn begin(mut stream: TcpStream) -> TcpStream {
+pub(super) fn begin(mut stream: TcpStream) -> TcpStream {
     let mut hello = PREFACE.to_vec();
     hello.extend(frame(SETTINGS, 0, 0, &[]));
     stream.write_all(&hello).unwrap();
@@ -40,7 +40,7 @@ pub fn begin(mut stream: TcpStream) -> TcpStream {
 }
 
 /// Nine bytes of head, and the payload.
-pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a frame is small").to_be_bytes();
     let mut frame = vec![length[1], length[2], length[3], kind, flags];
     frame.extend(stream.to_be_bytes());
@@ -49,12 +49,12 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A request without a body.
-pub fn request(target: &Target, stream: u32, path: &str) -> Vec<u8> {
+pub(super) fn request(target: &Target, stream: u32, path: &str) -> Vec<u8> {
     frame(HEADERS, END_STREAM | END_HEADERS, stream, &block(target, "GET", path))
 }
 
 /// A compressed header block that compresses nothing.
-pub fn block(target: &Target, method: &str, path: &str) -> Vec<u8> {
+pub(super) fn block(target: &Target, method: &str, path: &str) -> Vec<u8> {
     let mut block = Vec::new();
     let authority = target.server.address().to_string();
     for (name, value) in [
@@ -71,7 +71,7 @@ pub fn block(target: &Target, method: &str, path: &str) -> Vec<u8> {
 }
 
 /// A literal that is not remembered.
-pub fn push_field(block: &mut Vec<u8>, name: &str, value: &str) {
+pub(super) fn push_field(block: &mut Vec<u8>, name: &str, value: &str) {
     block.push(0);
     for text in [name, value] {
         push_length(block, text.len());
@@ -96,7 +96,7 @@ fn push_length(block: &mut Vec<u8>, length: usize) {
 }
 
 /// The next frame; an error at the end of the connection.
-pub fn read(stream: &mut TcpStream) -> std::io::Result<Frame> {
+pub(super) fn read(stream: &mut TcpStream) -> std::io::Result<Frame> {
     let mut head = [0; 9];
     stream.read_exact(&mut head)?;
     let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
@@ -107,7 +107,7 @@ pub fn read(stream: &mut TcpStream) -> std::io::Result<Frame> {
 
 /// All frames until the server closes.
 #[track_caller]
-pub fn read_until_closed(stream: &mut TcpStream) -> Vec<Frame> {
+pub(super) fn read_until_closed(stream: &mut TcpStream) -> Vec<Frame> {
     let mut frames = Vec::new();
     loop {
         match read(stream) {
@@ -121,4 +121,4 @@ pub fn read_until_closed(stream: &mut TcpStream) -> Vec<Frame> {
 }
 
 /// The path of nobody's table, for requests that cost little.
-pub const NOTHING: &str = "nothing()";
+pub(super) const NOTHING: &str = "nothing()";

@@ -21,7 +21,7 @@ use super::{KIB, MIB, Target, is_timeout, write_until_closed};
 use crate::support::{Launch, Server};
 
 /// A server with TLS, and the certificates to trust.
-pub fn with_tls(arguments: &[&str]) -> (Arc<Server>, RootCertStore) {
+pub(super) fn with_tls(arguments: &[&str]) -> (Arc<Server>, RootCertStore) {
     let folder = tempfile::tempdir().unwrap();
     let made = Launch::new().args(["cert", "--out", "tls"]).command(folder.path()).output();
     assert!(made.expect("it runs").status.success());

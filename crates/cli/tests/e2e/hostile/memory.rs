@@ -4,19 +4,19 @@ use crate::support::Server;
 
 /// The most that a process ever had resident.
 #[derive(Clone, Copy, Debug)]
-pub struct Memory {
+pub(super) struct Memory {
     pub peak_bytes: usize,
 }
 
 impl Memory {
-    pub fn of(server: &Server) -> Self {
+    pub(super) fn of(server: &Server) -> Self {
         let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid()));
         Self { peak_bytes: status.map_or(0, |status| field(&status, "VmHWM:")) }
     }
 
     /// At no moment since `before` did the process have so much more.
     #[track_caller]
-    pub fn assert_grew_less_than(self, bytes: usize, before: Self) {
+    pub(super) fn assert_grew_less_than(self, bytes: usize, before: Self) {
         let grown = self.peak_bytes.saturating_sub(before.peak_bytes);
         println!("grew by {} KiB from {} KiB", grown / 1024, before.peak_bytes / 1024);
         assert!(grown < bytes, "{grown} bytes more than {}", before.peak_bytes);

@@ -6,7 +6,7 @@ use super::store::{NAMES, Property, Row, TEXTS, small};
 use super::{PARTITIONS, ROWS};
 use crate::support::Random;
 
-pub enum Filter {
+pub(super) enum Filter {
     Compare(String, Operator, Literal),
     And(Box<Filter>, Box<Filter>),
     Or(Box<Filter>, Box<Filter>),
@@ -14,7 +14,7 @@ pub enum Filter {
 }
 
 #[derive(Clone, Copy)]
-pub enum Operator {
+pub(super) enum Operator {
     Eq,
     Ne,
     Lt,
@@ -32,7 +32,7 @@ const OPERATORS: [(Operator, &str); 6] = [
     (Operator::Ge, "ge"),
 ];
 
-pub enum Literal {
+pub(super) enum Literal {
     Int32(i32),
     Int64(i64),
     Double(f64),
@@ -41,7 +41,7 @@ pub enum Literal {
 }
 
 impl Filter {
-    pub fn random(random: &mut Random, depth: usize) -> Self {
+    pub(super) fn random(random: &mut Random, depth: usize) -> Self {
         let inner = |random: &mut Random| Box::new(Self::random(random, depth - 1));
         match random.below(if depth == 0 { 4 } else { 8 }) {
             0 => Self::key(random, "PartitionKey", &PARTITIONS),
@@ -63,7 +63,7 @@ impl Filter {
         Self::Compare(name.to_owned(), operator, Literal::Text((*random.pick(keys)).to_owned()))
     }
 
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         match self {
             Self::Compare(name, operator, literal) => {
                 format!("{name} {} {}", operator.text(), literal.text())
@@ -74,7 +74,7 @@ impl Filter {
         }
     }
 
-    pub fn matches(&self, partition: &str, row: &str, stored: &Row) -> bool {
+    pub(super) fn matches(&self, partition: &str, row: &str, stored: &Row) -> bool {
         let matches = |filter: &Self| filter.matches(partition, row, stored);
         match self {
             Self::And(left, right) => matches(left) && matches(right),

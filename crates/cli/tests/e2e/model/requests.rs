@@ -6,7 +6,12 @@ use crate::support::{Batch, Client};
 
 impl Change {
     /// The request that makes this change, without an echo.
-    pub fn request<'a>(&self, client: &'a Client, table: &str, keys: (&str, &str)) -> Request<'a> {
+    pub(crate) fn request<'a>(
+        &self,
+        client: &'a Client,
+        table: &str,
+        keys: (&str, &str),
+    ) -> Request<'a> {
         let request = match self {
             Self::Insert(properties) => {
                 let entity = properties.to_entity(keys.0, keys.1);
@@ -23,7 +28,13 @@ impl Change {
     }
 
     /// The batch with this change as its last operation.
-    pub fn add_to(&self, batch: Batch, client: &Client, table: &str, keys: (&str, &str)) -> Batch {
+    pub(crate) fn add_to(
+        &self,
+        batch: Batch,
+        client: &Client,
+        table: &str,
+        keys: (&str, &str),
+    ) -> Batch {
         let etag = self.if_match();
         match self {
             Self::Insert(properties) => {

@@ -9,13 +9,13 @@ use crate::support::Random;
 
 /// A key, ordered by UTF-16 code unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key(String);
+pub(crate) struct Key(String);
 
-pub type Keys = (Key, Key);
-pub type Rows = BTreeMap<Keys, Row>;
+pub(crate) type Keys = (Key, Key);
+pub(crate) type Rows = BTreeMap<Keys, Row>;
 
 impl Key {
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
@@ -35,16 +35,16 @@ impl PartialOrd for Key {
     }
 }
 
-pub fn key(partition: &str, row: &str) -> Keys {
+pub(crate) fn key(partition: &str, row: &str) -> Keys {
     (Key(partition.to_owned()), Key(row.to_owned()))
 }
 
 /// All tables; names keep their case.
 #[derive(Default)]
-pub struct Store(BTreeMap<String, Rows>);
+pub(crate) struct Store(BTreeMap<String, Rows>);
 
 impl Store {
-    pub fn create(&mut self, table: &str) -> bool {
+    pub(crate) fn create(&mut self, table: &str) -> bool {
         if self.0.contains_key(table) {
             return false;
         }
@@ -52,21 +52,21 @@ impl Store {
         true
     }
 
-    pub fn drop(&mut self, table: &str) -> bool {
+    pub(crate) fn drop(&mut self, table: &str) -> bool {
         self.0.remove(table).is_some()
     }
 
-    pub fn rows(&self, table: &str) -> Option<&Rows> {
+    pub(crate) fn rows(&self, table: &str) -> Option<&Rows> {
         self.0.get(table)
     }
 
-    pub fn rows_mut(&mut self, table: &str) -> Option<&mut Rows> {
+    pub(crate) fn rows_mut(&mut self, table: &str) -> Option<&mut Rows> {
         self.0.get_mut(table)
     }
 }
 
 /// A stored entity.
-pub struct Row {
+pub(crate) struct Row {
     pub etag: String,
     pub properties: Properties,
 }
@@ -74,7 +74,7 @@ pub struct Row {
 impl Row {
     /// Holds an entity that came back against this one.
     #[track_caller]
-    pub fn assert_is(&self, keys: (&str, &str), entity: &Value) {
+    pub(crate) fn assert_is(&self, keys: (&str, &str), entity: &Value) {
         assert_eq!(
             (entity["PartitionKey"].as_str(), entity["RowKey"].as_str()),
             (Some(keys.0), Some(keys.1))
@@ -91,7 +91,7 @@ impl Row {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Property {
+pub(crate) enum Property {
     Int32(i32),
     Int64(i64),
     Double(f64),
@@ -100,15 +100,15 @@ pub enum Property {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Properties(pub BTreeMap<String, Property>);
+pub(crate) struct Properties(pub BTreeMap<String, Property>);
 
 /// The names that entities and filters use.
-pub const NAMES: [&str; 4] = ["A", "B", "C", "D"];
+pub(crate) const NAMES: [&str; 4] = ["A", "B", "C", "D"];
 /// The texts that entities and filters use.
-pub const TEXTS: [&str; 5] = ["", "a", "B", "b\u{e9}", "O'Brien"];
+pub(crate) const TEXTS: [&str; 5] = ["", "a", "B", "b\u{e9}", "O'Brien"];
 
 impl Properties {
-    pub fn random(random: &mut Random) -> Self {
+    pub(crate) fn random(random: &mut Random) -> Self {
         let mut properties = BTreeMap::new();
         for name in NAMES {
             let property = match random.below(7) {
@@ -124,7 +124,7 @@ impl Properties {
         Self(properties)
     }
 
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let mut members = Map::new();
         for (name, property) in &self.0 {
             let value = match property {
@@ -142,7 +142,7 @@ impl Properties {
         Value::Object(members)
     }
 
-    pub fn to_entity(&self, partition: &str, row: &str) -> Value {
+    pub(crate) fn to_entity(&self, partition: &str, row: &str) -> Value {
         let mut entity = self.to_json();
         entity["PartitionKey"] = json!(partition);
         entity["RowKey"] = json!(row);
@@ -151,19 +151,19 @@ impl Properties {
 }
 
 /// From -3 to 3, so that values meet.
-pub fn small(random: &mut Random) -> i32 {
+pub(crate) fn small(random: &mut Random) -> i32 {
     i32::try_from(random.below(7)).expect("a small number") - 3
 }
 
 /// What If-Match says.
 #[derive(Clone, Debug)]
-pub enum Condition {
+pub(crate) enum Condition {
     Any,
     Version(String),
 }
 
 #[derive(Clone, Debug)]
-pub enum Change {
+pub(crate) enum Change {
     Insert(Properties),
     Replace(Option<Condition>, Properties),
     Merge(Option<Condition>, Properties),
@@ -179,7 +179,7 @@ impl Change {
         }
     }
 
-    pub fn if_match(&self) -> Option<String> {
+    pub(crate) fn if_match(&self) -> Option<String> {
         self.condition().map(|condition| match condition {
             Condition::Any => "*".to_owned(),
             Condition::Version(etag) => etag.clone(),
@@ -187,7 +187,7 @@ impl Change {
     }
 
     /// Why the change is not made, if it is not.
-    pub fn refusal(&self, stored: Option<&Row>) -> Option<(u16, &'static str)> {
+    pub(crate) fn refusal(&self, stored: Option<&Row>) -> Option<(u16, &'static str)> {
         match (self, self.condition(), stored) {
             (Self::Insert(_), _, Some(_)) => Some((409, "EntityAlreadyExists")),
             (_, Some(_), None) => Some((404, "ResourceNotFound")),
@@ -199,7 +199,7 @@ impl Change {
     }
 
     /// Makes the change; a new ETag must differ from the old one.
-    pub fn apply(&self, rows: &mut Rows, partition: &str, row: &str, etag: Option<&str>) {
+    pub(crate) fn apply(&self, rows: &mut Rows, partition: &str, row: &str, etag: Option<&str>) {
         let keys = key(partition, row);
         let old = rows.remove(&keys);
         let (Self::Insert(new) | Self::Replace(_, new) | Self::Merge(_, new)) = self else {

@@ -12,8 +12,9 @@ use super::time;
 use crate::random::Random;
 
 /// The keys of rows. By UTF-16 the third last of the partitions comes before the last two, by UTF-8 after them.
-pub const PARTITIONS: [&str; 7] = ["", "a", "b", "b'c", "\u{1f600}", "\u{fffd}", "\u{ffee}z"];
-pub const ROWS: [&str; 5] = ["", "1", "5", "5 &=", "\u{e9}"];
+pub(crate) const PARTITIONS: [&str; 7] =
+    ["", "a", "b", "b'c", "\u{1f600}", "\u{fffd}", "\u{ffee}z"];
+pub(crate) const ROWS: [&str; 5] = ["", "1", "5", "5 &=", "\u{e9}"];
 const POLICY_IDS: [&str; 3] = ["one", "two", "\u{fc}ber & all"];
 const VERSIONS: [&str; 7] = [
     "2012-02-12",
@@ -27,35 +28,35 @@ const VERSIONS: [&str; 7] = [
 
 /// Seconds between now and the ends of tokens that no delay of a test can reach.
 #[allow(dead_code, reason = "for the test over HTTP, which has a real clock")]
-pub const FAR: [i64; 3] = [600, 5 * 60 * 60, 40 * 24 * 60 * 60];
+pub(crate) const FAR: [i64; 3] = [600, 5 * 60 * 60, 40 * 24 * 60 * 60];
 /// Seconds around every edge, for tests whose clock stands still.
 #[allow(dead_code, reason = "for the test of the decision functions")]
-pub const NEAR: [i64; 10] = [0, 1, 59, 60, 61, 600, 600, 5000, 5000, 40 * 24 * 60 * 60];
+pub(crate) const NEAR: [i64; 10] = [0, 1, 59, 60, 61, 600, 600, 5000, 5000, 40 * 24 * 60 * 60];
 
 /// Makes choices for tables of these names.
-pub struct Generator<'a> {
+pub(crate) struct Generator<'a> {
     pub random: &'a mut Random,
     pub tables: &'a [String],
     pub distances: &'a [i64],
 }
 
 impl Generator<'_> {
-    pub fn key(&mut self) -> Key {
+    pub(crate) fn key(&mut self) -> Key {
         let (partition, row) = (self.random.pick(&PARTITIONS), self.random.pick(&ROWS));
         ((*partition).to_owned(), (*row).to_owned())
     }
 
-    pub fn table(&mut self) -> String {
+    pub(crate) fn table(&mut self) -> String {
         self.random.pick(self.tables).clone()
     }
 
-    pub fn action(&mut self) -> Action {
+    pub(crate) fn action(&mut self) -> Action {
         let all = [Action::Get, Action::Insert, Action::Update, Action::Upsert, Action::Delete];
         *self.random.pick(&all)
     }
 
     /// An operation, as likely as not on the table that the token names.
-    pub fn operation(&mut self, token: &Token) -> Operation {
+    pub(crate) fn operation(&mut self, token: &Token) -> Operation {
         let named = token.get("tn").filter(|name| self.tables.iter().any(|table| table == name));
         let table = match named {
             Some(name) if !self.random.one_in(6) => name.to_owned(),
@@ -78,7 +79,7 @@ impl Generator<'_> {
     }
 
     /// Up to three policies; each fixes some of start, expiry and permission.
-    pub fn policies(&mut self, now: i64) -> Vec<Policy> {
+    pub(crate) fn policies(&mut self, now: i64) -> Vec<Policy> {
         let count = self.random.below(POLICY_IDS.len() + 1);
         let mut policies = Vec::new();
         for id in &POLICY_IDS[..count] {
@@ -101,7 +102,7 @@ impl Generator<'_> {
         policies
     }
 
-    pub fn token(&mut self, at: &Circumstances) -> Token {
+    pub(crate) fn token(&mut self, at: &Circumstances) -> Token {
         let mut token = Token { pairs: Vec::new() };
         if self.random.one_in(3) {
             self.fill_account(&mut token, at);
@@ -367,6 +368,6 @@ fn drop_field(token: &mut Token, name: &str) {
 }
 
 /// An address of a client on this machine.
-pub fn loopback(random: &mut Random) -> Ipv4Addr {
+pub(crate) fn loopback(random: &mut Random) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, *random.pick(&[1, 1, 2, 9]))
 }

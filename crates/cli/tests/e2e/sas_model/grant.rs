@@ -11,7 +11,7 @@ use super::time;
 
 /// A request, as far as permission goes.
 #[derive(Clone, Debug)]
-pub enum Operation {
+pub(crate) enum Operation {
     GetServiceProperties,
     SetServiceProperties,
     GetServiceStats,
@@ -32,10 +32,10 @@ pub enum Operation {
     },
 }
 
-pub type Key = (String, String);
+pub(crate) type Key = (String, String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     Get,
     Insert,
     /// Replace or merge what must exist.
@@ -47,7 +47,7 @@ pub enum Action {
 
 /// A stored access policy. Times are seconds since 1970.
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub(crate) struct Policy {
     pub id: String,
     pub start: Option<i64>,
     pub expiry: Option<i64>,
@@ -56,7 +56,7 @@ pub struct Policy {
 
 /// What decides beside the token.
 #[derive(Clone, Debug)]
-pub struct Circumstances {
+pub(crate) struct Circumstances {
     pub account: String,
     pub keys: Vec<AccountKey>,
     pub now: i64,
@@ -67,7 +67,7 @@ pub struct Circumstances {
 }
 
 /// Status and code.
-pub type Refusal = (u16, &'static str);
+pub(crate) type Refusal = (u16, &'static str);
 
 const NOT_AUTHENTIC: Refusal = (403, "AuthenticationFailed");
 const FORBIDDEN: Refusal = (403, "AuthorizationFailure");
@@ -83,12 +83,12 @@ const START_GRACE_SECONDS: i64 = 60;
 
 /// The decoded query string of a request. The first of a repeated field counts.
 #[derive(Clone, Debug)]
-pub struct Token {
+pub(crate) struct Token {
     pub pairs: Vec<(String, String)>,
 }
 
 impl Token {
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
@@ -110,7 +110,7 @@ impl Token {
     }
 
     /// What a signer signs.
-    pub fn string_to_sign(&self, account: &str) -> String {
+    pub(crate) fn string_to_sign(&self, account: &str) -> String {
         let version = self.text("sv");
         let mut lines = String::new();
         if self.is_for_account() {
@@ -144,7 +144,11 @@ impl Token {
 }
 
 /// Every reason to refuse the operation; none if it is allowed.
-pub fn refusals(token: &Token, at: &Circumstances, operation: &Operation) -> BTreeSet<Refusal> {
+pub(crate) fn refusals(
+    token: &Token,
+    at: &Circumstances,
+    operation: &Operation,
+) -> BTreeSet<Refusal> {
     if !token.has("sig") {
         return BTreeSet::from([(401, "NoAuthenticationInformation")]);
     }
@@ -176,7 +180,7 @@ pub fn refusals(token: &Token, at: &Circumstances, operation: &Operation) -> BTr
 }
 
 /// Whether a query that is allowed shows this row.
-pub fn shows(token: &Token, key: &Key) -> bool {
+pub(crate) fn shows(token: &Token, key: &Key) -> bool {
     token.is_for_account() || is_in_key_range(token, key)
 }
 
@@ -350,7 +354,7 @@ fn is_in_key_range(token: &Token, (partition, row): &Key) -> bool {
 }
 
 /// Keys sort by UTF-16 code unit (section 3.9).
-pub fn compare(one: &str, other: &str) -> Ordering {
+pub(crate) fn compare(one: &str, other: &str) -> Ordering {
     one.encode_utf16().cmp(other.encode_utf16())
 }
 

@@ -4,6 +4,6 @@
 //! tests: `crates/wire/tests/sas_random.rs` asks the decision functions, `crates/cli/tests/e2e/sas_random.rs` the
 //! real binary over HTTP. `grant.rs` decides, `generate.rs` thinks of tokens and operations to decide about.
 
-pub mod generate;
-pub mod grant;
-pub mod time;
+pub(crate) mod generate;
+pub(crate) mod grant;
+pub(crate) mod time;

@@ -3,7 +3,7 @@
 const DAY: i64 = 24 * 60 * 60;
 
 /// The seconds of `YYYY-MM-DD`, `YYYY-MM-DDThh:mmZ` or `YYYY-MM-DDThh:mm:ssZ`; nothing for any other text.
-pub fn parse(text: &str) -> Option<i64> {
+pub(crate) fn parse(text: &str) -> Option<i64> {
     let (date, clock) = match text.split_once('T') {
         None => (text, "00:00:00"),
         Some((date, clock)) => (date, clock.strip_suffix('Z')?),
@@ -22,7 +22,7 @@ pub fn parse(text: &str) -> Option<i64> {
 }
 
 /// `YYYY-MM-DDThh:mm:ssZ`.
-pub fn write(seconds: i64) -> String {
+pub(crate) fn write(seconds: i64) -> String {
     let (days, rest) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
     let mut year = 1970;
     while day_number(year + 1, 1, 1) <= days {

@@ -10,12 +10,12 @@ use crate::sas_model::time;
 use crate::support::client::{NONE, entity_path, values};
 use crate::support::{Client, Random};
 
-pub const TABLES: [&str; 2] = ["Alpha", "beta"];
+pub(super) const TABLES: [&str; 2] = ["Alpha", "beta"];
 const PROPERTIES: &str = "/?restype=service&comp=properties";
 
 /// Every row by table and key, and everything else that can be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct World {
+pub(super) struct World {
     pub rows: BTreeMap<(String, Key), Row>,
     tables: Vec<String>,
     policies: Vec<String>,
@@ -23,7 +23,7 @@ pub struct World {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub(super) struct Row {
     /// A text that no other row has, and this one in no other version.
     pub secret: String,
     pub number: i64,
@@ -32,7 +32,7 @@ pub struct Row {
 
 impl World {
     /// Makes the tables, with about two thirds of the rows that there can be.
-    pub fn fill(owner: &Client, random: &mut Random) {
+    pub(super) fn fill(owner: &Client, random: &mut Random) {
         for table in TABLES {
             owner.create_table(table).expect(204);
             for partition in PARTITIONS {
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    pub fn observe(owner: &Client) -> Self {
+    pub(super) fn observe(owner: &Client) -> Self {
         let mut rows = BTreeMap::new();
         for table in TABLES {
             let page = owner.query(table, &[]).send().expect(200);
@@ -68,33 +68,33 @@ impl World {
         }
     }
 
-    pub fn row(&self, table: &str, key: &Key) -> Option<&Row> {
+    pub(super) fn row(&self, table: &str, key: &Key) -> Option<&Row> {
         // The model and the service fold case; here are the names as they were created.
         let table = TABLES.iter().find(|name| name.eq_ignore_ascii_case(table))?;
         self.rows.get(&((*table).to_owned(), key.clone()))
     }
 
     /// The secrets of the rows, which tell the versions of rows apart.
-    pub fn secrets(&self) -> BTreeMap<(String, Key), String> {
+    pub(super) fn secrets(&self) -> BTreeMap<(String, Key), String> {
         self.rows.iter().map(|(key, row)| (key.clone(), row.secret.clone())).collect()
     }
 
-    pub fn with_rows_of(self, other: &Self) -> Self {
+    pub(super) fn with_rows_of(self, other: &Self) -> Self {
         Self { rows: other.rows.clone(), ..self }
     }
 
-    pub fn with_properties_of(self, other: &Self) -> Self {
+    pub(super) fn with_properties_of(self, other: &Self) -> Self {
         Self { properties: other.properties.clone(), ..self }
     }
 }
 
 /// An entity without its keys.
-pub fn entity(random: &mut Random) -> Value {
+pub(super) fn entity(random: &mut Random) -> Value {
     json!({"Secret": format!("secret-{:016x}", random.next()), "Number": random.below(6)})
 }
 
 /// Gives the tables other policies, and tells which.
-pub fn set_policies(
+pub(super) fn set_policies(
     owner: &Client,
     generator: &mut Generator<'_>,
     now: i64,
@@ -125,7 +125,7 @@ fn identifier(policy: &Policy) -> String {
 }
 
 /// `/table(PartitionKey='p',RowKey='r')` in one of its spellings.
-pub fn disguised_path(random: &mut Random, table: &str, (partition, row): &Key) -> String {
+pub(super) fn disguised_path(random: &mut Random, table: &str, (partition, row): &Key) -> String {
     let table = disguised_name(random, table);
     match random.below(3) {
         0 => entity_path(&table, partition, row).replace('\'', "%27"),
@@ -140,7 +140,7 @@ pub fn disguised_path(random: &mut Random, table: &str, (partition, row): &Key) 
 }
 
 /// The name of a table in one of its spellings.
-pub fn disguised_name(random: &mut Random, table: &str) -> String {
+pub(super) fn disguised_name(random: &mut Random, table: &str) -> String {
     match random.below(5) {
         0 => table.to_uppercase(),
         1 => table.to_lowercase(),

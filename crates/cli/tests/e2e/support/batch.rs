@@ -9,31 +9,31 @@ const NO_CONTENT: &str = "Prefer: return-no-content\r\n";
 
 /// A changeset in the making.
 #[derive(Clone, Debug, Default)]
-pub struct Batch {
+pub(crate) struct Batch {
     operations: Vec<String>,
 }
 
 /// The answer to a batch.
 #[derive(Debug)]
-pub struct BatchReply {
+pub(crate) struct BatchReply {
     pub response: Response,
     pub parts: Vec<Response>,
 }
 
 impl Batch {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.operations.len()
     }
 
-    pub fn insert(self, client: &Client, table: &str, entity: &Value) -> Self {
+    pub(crate) fn insert(self, client: &Client, table: &str, entity: &Value) -> Self {
         self.operation(client, "POST", &format!("/{table}"), NO_CONTENT, Some(entity))
     }
 
-    pub fn put(
+    pub(crate) fn put(
         self,
         client: &Client,
         table: &str,
@@ -45,7 +45,7 @@ impl Batch {
         self.operation(client, "PUT", &path, &condition(if_match), Some(entity))
     }
 
-    pub fn merge(
+    pub(crate) fn merge(
         self,
         client: &Client,
         table: &str,
@@ -57,18 +57,24 @@ impl Batch {
         self.operation(client, "PATCH", &path, &condition(if_match), Some(entity))
     }
 
-    pub fn delete(self, client: &Client, table: &str, keys: (&str, &str), if_match: &str) -> Self {
+    pub(crate) fn delete(
+        self,
+        client: &Client,
+        table: &str,
+        keys: (&str, &str),
+        if_match: &str,
+    ) -> Self {
         let path = entity_path(table, keys.0, keys.1);
         self.operation(client, "DELETE", &path, &condition(Some(if_match)), None)
     }
 
     /// An insert of an entity that is JSON already, for large loads.
-    pub fn insert_text(self, client: &Client, table: &str, entity: &str) -> Self {
+    pub(crate) fn insert_text(self, client: &Client, table: &str, entity: &str) -> Self {
         self.text_operation(client, "POST", &format!("/{table}"), NO_CONTENT, entity)
     }
 
     /// Any operation; `headers` are lines with their ends.
-    pub fn operation(
+    pub(crate) fn operation(
         self,
         client: &Client,
         method: &str,
@@ -96,7 +102,7 @@ impl Batch {
         self
     }
 
-    pub fn body(&self) -> String {
+    pub(crate) fn body(&self) -> String {
         let mut body =
             "--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n".to_owned();
         for operation in &self.operations {
@@ -109,11 +115,11 @@ impl Batch {
     }
 
     #[track_caller]
-    pub fn send(&self, client: &Client) -> BatchReply {
+    pub(crate) fn send(&self, client: &Client) -> BatchReply {
         self.try_send(client).expect("an answer")
     }
 
-    pub fn try_send(&self, client: &Client) -> std::io::Result<BatchReply> {
+    pub(crate) fn try_send(&self, client: &Client) -> std::io::Result<BatchReply> {
         let request = client.request("POST", "/$batch");
         let response = request.body("multipart/mixed; boundary=batch_b", self.body()).try_send()?;
         Ok(BatchReply::read(response))
@@ -125,14 +131,14 @@ fn condition(if_match: Option<&str>) -> String {
 }
 
 impl BatchReply {
-    pub fn read(response: Response) -> Self {
+    pub(crate) fn read(response: Response) -> Self {
         let parts = if response.status == 202 { parts(response.text()) } else { Vec::new() };
         Self { response, parts }
     }
 
     /// The parts, if all were done.
     #[track_caller]
-    pub fn expect_done(&self, count: usize) -> &[Response] {
+    pub(crate) fn expect_done(&self, count: usize) -> &[Response] {
         assert_eq!(self.response.status, 202, "{:?}", self.response);
         assert_eq!(self.parts.len(), count, "{}", self.response.text());
         for part in &self.parts {
@@ -143,7 +149,7 @@ impl BatchReply {
 
     /// The one part that a failed changeset is answered with.
     #[track_caller]
-    pub fn expect_failure(&self, status: u16, code: &str, index: usize) -> &Response {
+    pub(crate) fn expect_failure(&self, status: u16, code: &str, index: usize) -> &Response {
         assert_eq!(self.response.status, 202, "{:?}", self.response);
         let [part] = &self.parts[..] else { panic!("{}", self.response.text()) };
         assert_eq!((part.status, part.code().as_deref()), (status, Some(code)), "{part:?}");

@@ -15,13 +15,13 @@ use super::server::Server;
 use super::stream::{Route, Stream};
 use super::{ACCOUNT, KEY, now};
 
-pub const MINIMAL: &str = "application/json;odata=minimalmetadata";
-pub const FULL: &str = "application/json;odata=fullmetadata";
-pub const NONE: &str = "application/json;odata=nometadata";
+pub(crate) const MINIMAL: &str = "application/json;odata=minimalmetadata";
+pub(crate) const FULL: &str = "application/json;odata=fullmetadata";
+pub(crate) const NONE: &str = "application/json;odata=nometadata";
 
 /// How requests prove who sends them.
 #[derive(Clone, Debug)]
-pub enum Credentials {
+pub(crate) enum Credentials {
     Key(Scheme, AccountKey),
     /// A query string, added to every URL.
     Sas(String),
@@ -30,7 +30,7 @@ pub enum Credentials {
 }
 
 /// A client of one account, with one connection.
-pub struct Client {
+pub(crate) struct Client {
     server: Arc<Server>,
     pub account: String,
     /// The first path segment; differs from the account for the secondary.
@@ -44,12 +44,12 @@ pub struct Client {
 
 impl Client {
     /// The owner of the development account.
-    pub fn new(server: &Arc<Server>) -> Self {
+    pub(crate) fn new(server: &Arc<Server>) -> Self {
         let key = AccountKey::from_base64(KEY).expect("a key");
         Self::with(server, Credentials::Key(Scheme::SharedKey, key))
     }
 
-    pub fn with(server: &Arc<Server>, credentials: Credentials) -> Self {
+    pub(crate) fn with(server: &Arc<Server>, credentials: Credentials) -> Self {
         Self {
             server: server.clone(),
             account: ACCOUNT.to_owned(),
@@ -62,36 +62,36 @@ impl Client {
     }
 
     /// A client that sends each request once: a lost connection is an error, since what was sent may have been done.
-    pub fn without_resending(self) -> Self {
+    pub(crate) fn without_resending(self) -> Self {
         Self { resends: false, ..self }
     }
 
     /// Another client of the same account.
-    pub fn as_other(&self, credentials: Credentials) -> Self {
+    pub(crate) fn as_other(&self, credentials: Credentials) -> Self {
         let other = Self::with(&self.server, credentials);
         let (account, root) = (self.account.clone(), self.root.clone());
         Self { account, root, route: self.route.clone(), ..other }
     }
 
-    pub fn with_sas(&self, token: impl Into<String>) -> Self {
+    pub(crate) fn with_sas(&self, token: impl Into<String>) -> Self {
         self.as_other(Credentials::Sas(token.into()))
     }
 
-    pub fn anonymous(&self) -> Self {
+    pub(crate) fn anonymous(&self) -> Self {
         self.as_other(Credentials::Nobody)
     }
 
-    pub fn server(&self) -> &Arc<Server> {
+    pub(crate) fn server(&self) -> &Arc<Server> {
         &self.server
     }
 
     /// The service root as this client addresses it.
-    pub fn base(&self) -> String {
+    pub(crate) fn base(&self) -> String {
         format!("http://{}/{}", self.server.address(), self.root)
     }
 
     /// A request of a path below the service root.
-    pub fn request(&self, method: &str, path: impl AsRef<str>) -> Request<'_> {
+    pub(crate) fn request(&self, method: &str, path: impl AsRef<str>) -> Request<'_> {
         Request {
             client: self,
             method: method.to_owned(),
@@ -101,63 +101,63 @@ impl Client {
         }
     }
 
-    pub fn get(&self, path: impl AsRef<str>) -> Request<'_> {
+    pub(crate) fn get(&self, path: impl AsRef<str>) -> Request<'_> {
         self.request("GET", path)
     }
 
-    pub fn delete(&self, path: impl AsRef<str>) -> Request<'_> {
+    pub(crate) fn delete(&self, path: impl AsRef<str>) -> Request<'_> {
         self.request("DELETE", path)
     }
 
-    pub fn post(&self, path: impl AsRef<str>, json: &Value) -> Request<'_> {
+    pub(crate) fn post(&self, path: impl AsRef<str>, json: &Value) -> Request<'_> {
         self.request("POST", path).json(json)
     }
 
     /// Makes a table that no other test has.
-    pub fn new_table(&self) -> String {
+    pub(crate) fn new_table(&self) -> String {
         let name = unused_name();
         self.create_table(&name).expect(204);
         name
     }
 
-    pub fn create_table(&self, name: &str) -> Response {
+    pub(crate) fn create_table(&self, name: &str) -> Response {
         let body = serde_json::json!({ "TableName": name });
         self.post("/Tables", &body).header("Prefer", "return-no-content").send()
     }
 
-    pub fn drop_table(&self, name: &str) -> Response {
+    pub(crate) fn drop_table(&self, name: &str) -> Response {
         self.delete(format!("/Tables('{name}')")).send()
     }
 
     /// Inserts without an echo.
-    pub fn insert(&self, table: &str, entity: &Value) -> Response {
+    pub(crate) fn insert(&self, table: &str, entity: &Value) -> Response {
         self.post(format!("/{table}"), entity).header("Prefer", "return-no-content").send()
     }
 
-    pub fn put(&self, table: &str, keys: (&str, &str), entity: &Value) -> Request<'_> {
+    pub(crate) fn put(&self, table: &str, keys: (&str, &str), entity: &Value) -> Request<'_> {
         self.request("PUT", entity_path(table, keys.0, keys.1)).json(entity)
     }
 
-    pub fn merge(&self, table: &str, keys: (&str, &str), entity: &Value) -> Request<'_> {
+    pub(crate) fn merge(&self, table: &str, keys: (&str, &str), entity: &Value) -> Request<'_> {
         self.request("PATCH", entity_path(table, keys.0, keys.1)).json(entity)
     }
 
-    pub fn remove(&self, table: &str, keys: (&str, &str), if_match: &str) -> Response {
+    pub(crate) fn remove(&self, table: &str, keys: (&str, &str), if_match: &str) -> Response {
         self.delete(entity_path(table, keys.0, keys.1)).header("If-Match", if_match).send()
     }
 
-    pub fn entity(&self, table: &str, keys: (&str, &str)) -> Response {
+    pub(crate) fn entity(&self, table: &str, keys: (&str, &str)) -> Response {
         self.get(entity_path(table, keys.0, keys.1)).send()
     }
 
     /// One page.
-    pub fn query(&self, table: &str, options: &[(&str, &str)]) -> Request<'_> {
+    pub(crate) fn query(&self, table: &str, options: &[(&str, &str)]) -> Request<'_> {
         self.get(format!("/{table}(){}", query_string(options)))
     }
 
     /// The matches of a filter, which must fit on one page.
     #[track_caller]
-    pub fn matches(&self, table: &str, filter: &str) -> Vec<Value> {
+    pub(crate) fn matches(&self, table: &str, filter: &str) -> Vec<Value> {
         let page = self.query(table, &[("$filter", filter)]).send().expect(200);
         assert_eq!(page.header("x-ms-continuation-NextPartitionKey"), None);
         values(&page)
@@ -165,7 +165,7 @@ impl Client {
 
     /// The row keys of the matches of a filter.
     #[track_caller]
-    pub fn rows(&self, table: &str, filter: &str) -> Vec<String> {
+    pub(crate) fn rows(&self, table: &str, filter: &str) -> Vec<String> {
         row_keys(&self.matches(table, filter))
     }
 
@@ -220,7 +220,7 @@ fn kept(slot: &mut Option<BufReader<Stream>>, response: Response) -> Response {
 }
 
 /// A request in the making.
-pub struct Request<'a> {
+pub(crate) struct Request<'a> {
     client: &'a Client,
     method: String,
     target: String,
@@ -230,24 +230,24 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// Sets a header, in place of the one that would be sent otherwise.
-    pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
+    pub(crate) fn header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
         self
     }
 
-    pub fn accept(self, value: &str) -> Self {
+    pub(crate) fn accept(self, value: &str) -> Self {
         self.header("Accept", value)
     }
 
-    pub fn if_match(self, value: &str) -> Self {
+    pub(crate) fn if_match(self, value: &str) -> Self {
         self.header("If-Match", value)
     }
 
-    pub fn json(self, value: &Value) -> Self {
+    pub(crate) fn json(self, value: &Value) -> Self {
         self.body("application/json", value.to_string())
     }
 
-    pub fn body(mut self, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn body(mut self, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         self.body = Some(body.into());
         if self.find("Content-Type").is_none() {
             self = self.header("Content-Type", content_type);
@@ -256,19 +256,19 @@ impl Request<'_> {
     }
 
     #[track_caller]
-    pub fn send(self) -> Response {
+    pub(crate) fn send(self) -> Response {
         let what = format!("{} {}", self.method, self.target);
         self.try_send().unwrap_or_else(|error| panic!("{what}: {error}"))
     }
 
-    pub fn try_send(mut self) -> std::io::Result<Response> {
+    pub(crate) fn try_send(mut self) -> std::io::Result<Response> {
         self.sign();
         let body = self.body.take().unwrap_or_default();
         self.client.exchange(&self.method, &self.target, &self.headers, &body)
     }
 
     /// Sends on a connection of its own and goes away without waiting for the answer.
-    pub fn send_and_leave(mut self) {
+    pub(crate) fn send_and_leave(mut self) {
         self.sign();
         let body = self.body.take().unwrap_or_default();
         let mut stream = TcpStream::connect(self.client.server.address()).unwrap();
@@ -339,26 +339,26 @@ impl Request<'_> {
 }
 
 /// A table name that no other test has.
-pub fn unused_name() -> String {
+pub(crate) fn unused_name() -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     format!("Table{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// `/table(PartitionKey='p',RowKey='r')`, encoded.
-pub fn entity_path(table: &str, partition_key: &str, row_key: &str) -> String {
+pub(crate) fn entity_path(table: &str, partition_key: &str, row_key: &str) -> String {
     let key = |text: &str| encode(&text.replace('\'', "''"));
     format!("/{table}(PartitionKey='{}',RowKey='{}')", key(partition_key), key(row_key))
 }
 
 /// `?a=b&c=d`, encoded.
-pub fn query_string(options: &[(&str, &str)]) -> String {
+pub(crate) fn query_string(options: &[(&str, &str)]) -> String {
     let pairs: Vec<_> =
         options.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
     if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
 }
 
 /// Percent-encodes everything that is not unreserved.
-pub fn encode(text: &str) -> String {
+pub(crate) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
@@ -372,11 +372,11 @@ pub fn encode(text: &str) -> String {
 
 /// The entities of a page.
 #[track_caller]
-pub fn values(page: &Response) -> Vec<Value> {
+pub(crate) fn values(page: &Response) -> Vec<Value> {
     page.json()["value"].as_array().expect("a page has a list").clone()
 }
 
-pub fn row_keys(entities: &[Value]) -> Vec<String> {
+pub(crate) fn row_keys(entities: &[Value]) -> Vec<String> {
     let row_key = |entity: &Value| entity["RowKey"].as_str().expect("a row key").to_owned();
     entities.iter().map(row_key).collect()
 }

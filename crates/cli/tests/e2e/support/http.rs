@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 
 /// What a server answered.
 #[derive(Clone, Debug)]
-pub struct Response {
+pub(crate) struct Response {
     pub status: u16,
     pub reason: String,
     pub headers: Vec<(String, String)>,
@@ -13,7 +13,7 @@ pub struct Response {
 
 impl Response {
     /// The value of a header; a repeated one fails the test.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self
             .headers
             .iter()
@@ -24,36 +24,36 @@ impl Response {
         value
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("the body is text")
     }
 
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    pub fn etag(&self) -> String {
+    pub(crate) fn etag(&self) -> String {
         self.header("etag").unwrap_or_else(|| panic!("no ETag in {self:?}")).to_owned()
     }
 
     /// The response itself, if it has this status.
     #[track_caller]
-    pub fn expect(self, status: u16) -> Self {
+    pub(crate) fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{:?} {}", self.headers, self.text_or_size());
         self
     }
 
     /// The response itself, if it is this error.
     #[track_caller]
-    pub fn expect_error(self, status: u16, code: &str) -> Self {
+    pub(crate) fn expect_error(self, status: u16, code: &str) -> Self {
         let found = (self.status, self.code());
         assert_eq!(found, (status, Some(code.to_owned())), "{}", self.text_or_size());
         self
     }
 
     /// The code of an error, from JSON or XML.
-    pub fn code(&self) -> Option<String> {
+    pub(crate) fn code(&self) -> Option<String> {
         if let Ok(json) = serde_json::from_slice::<serde_json::Value>(&self.body) {
             return json["odata.error"]["code"].as_str().map(str::to_owned);
         }
@@ -62,7 +62,7 @@ impl Response {
 
     /// The message of an error without request id and time, which must follow it.
     #[track_caller]
-    pub fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         let whole = match serde_json::from_slice::<serde_json::Value>(&self.body) {
             Ok(json) => json["odata.error"]["message"]["value"].as_str().map(str::to_owned),
             Err(_) => between(self.text(), "<m:message xml:lang=\"en-US\">", "</m:message>")
@@ -80,13 +80,13 @@ impl Response {
 }
 
 /// What stands between two marks.
-pub fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
+pub(crate) fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(start)?;
     rest.split_once(end).map(|(inner, _)| inner)
 }
 
 /// Writes a request.
-pub fn write(
+pub(crate) fn write(
     stream: &mut impl Write,
     method: &str,
     target: &str,
@@ -108,7 +108,7 @@ pub fn write(
 }
 
 /// Reads a response.
-pub fn read<S: Read>(stream: &mut BufReader<S>) -> std::io::Result<Response> {
+pub(crate) fn read<S: Read>(stream: &mut BufReader<S>) -> std::io::Result<Response> {
     let broken = |what: &str| std::io::Error::other(what.to_owned());
     let status_line = line(stream)?;
     let mut words = status_line.splitn(3, ' ');

@@ -16,11 +16,11 @@ use super::http;
 const BINARY: &str = "TAVOLA_BIN";
 
 /// The phrase that test tools wait for.
-pub const LISTENING: &str = "Table service is successfully listening at ";
+pub(crate) const LISTENING: &str = "Table service is successfully listening at ";
 
 /// How to start a server.
 #[derive(Clone, Debug, Default)]
-pub struct Launch {
+pub(crate) struct Launch {
     /// A command that gets the binary and its arguments as its last arguments.
     wrapper: Vec<String>,
     arguments: Vec<String>,
@@ -28,43 +28,43 @@ pub struct Launch {
 }
 
 impl Launch {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    pub fn arg(mut self, argument: impl Into<String>) -> Self {
+    pub(crate) fn arg(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    pub fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str>) -> Self {
         self.arguments.extend(arguments.into_iter().map(str::to_owned));
         self
     }
 
     /// Starts it through another command.
-    pub fn wrap<'a>(mut self, wrapper: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn wrap<'a>(mut self, wrapper: impl IntoIterator<Item = &'a str>) -> Self {
         self.wrapper = wrapper.into_iter().map(str::to_owned).collect();
         self
     }
 
-    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+    pub(crate) fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.push((name.to_owned(), value.into()));
         self
     }
 
     /// Leaves it so many file descriptors.
-    pub fn open_files_max(self, count: u32) -> Self {
+    pub(crate) fn open_files_max(self, count: u32) -> Self {
         self.wrap(["sh", "-c", &format!("ulimit -n {count} && exec \"$@\""), "sh"])
     }
 
     /// Starts a server with a folder of its own.
-    pub fn start(self) -> Server {
+    pub(crate) fn start(self) -> Server {
         Server::start(self)
     }
 
     /// The command, run in `folder`, with nothing of this process's own settings.
-    pub fn command(&self, folder: &Path) -> Command {
+    pub(crate) fn command(&self, folder: &Path) -> Command {
         let binary = std::env::var_os(BINARY).unwrap_or(env!("CARGO_BIN_EXE_tavola").into());
         let mut words = self.wrapper.iter().map(OsString::from).chain([binary]);
         let mut command = Command::new(words.next().expect("the binary"));
@@ -81,7 +81,7 @@ impl Launch {
 }
 
 /// A running server. Dropping it kills it.
-pub struct Server {
+pub(crate) struct Server {
     launch: Launch,
     folder: TempDir,
     process: Mutex<Process>,
@@ -96,78 +96,78 @@ struct Process {
 }
 
 impl Server {
-    pub fn start(launch: Launch) -> Self {
+    pub(crate) fn start(launch: Launch) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         Self::start_in(launch, folder)
     }
 
-    pub fn start_in(launch: Launch, folder: TempDir) -> Self {
+    pub(crate) fn start_in(launch: Launch, folder: TempDir) -> Self {
         let process = Mutex::new(Process::start(&launch, folder.path()));
         Self { launch, folder, process }
     }
 
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.process().address
     }
 
     /// The id of its process.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.process().child.id()
     }
 
     /// What it printed until it was listening.
-    pub fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         self.process().lines.clone()
     }
 
-    pub fn process_id(&self) -> u32 {
+    pub(crate) fn process_id(&self) -> u32 {
         self.process().child.id()
     }
 
     /// Where its admin port is, if it has one.
-    pub fn admin_address(&self) -> Option<SocketAddr> {
+    pub(crate) fn admin_address(&self) -> Option<SocketAddr> {
         let lines = self.lines();
         let line = lines.iter().find(|line| line.contains("/metrics"))?;
         http::between(line, "http://", "/").expect("an address").parse().ok()
     }
 
     /// Its working folder, which the data folder is in.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    pub fn data_folder(&self) -> PathBuf {
+    pub(crate) fn data_folder(&self) -> PathBuf {
         self.folder.path().join("tavola-data")
     }
 
     /// Everything it has logged to standard error.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         read_log(self.folder.path())
     }
 
     /// Ends it as a power cut would.
-    pub fn kill(&self) {
+    pub(crate) fn kill(&self) {
         let mut process = self.process();
         process.child.kill().expect("the server can be killed");
         process.child.wait().expect("the server has ended");
     }
 
     /// Asks it to stop, and does not wait.
-    pub fn ask_to_stop(&self) {
+    pub(crate) fn ask_to_stop(&self) {
         signal("-TERM", self.process().child.id());
     }
 
     /// What Ctrl-C does.
-    pub fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         signal("-INT", self.process().child.id());
     }
 
-    pub fn wait(&self) -> ExitStatus {
+    pub(crate) fn wait(&self) -> ExitStatus {
         self.process().child.wait().expect("the server has ended")
     }
 
     /// Starts it on what it left behind and kills it after a while, whether it listens by then or not.
-    pub fn start_and_kill_after(&self, while_starting: Duration) {
+    pub(crate) fn start_and_kill_after(&self, while_starting: Duration) {
         let mut process = self.process();
         assert!(process.child.try_wait().expect("a process").is_some(), "it is still running");
         let mut child = Process::spawn(&self.launch, self.folder.path());
@@ -179,19 +179,19 @@ impl Server {
     }
 
     /// Starts it again on what it left behind, on another port.
-    pub fn start_again(&self) {
+    pub(crate) fn start_again(&self) {
         let mut process = self.process();
         assert!(process.child.try_wait().expect("a process").is_some(), "it is still running");
         *process = Process::start(&self.launch, self.folder.path());
     }
 
-    pub fn restart_cleanly(&self) {
+    pub(crate) fn restart_cleanly(&self) {
         self.ask_to_stop();
         assert!(self.wait().success(), "{}", self.log());
         self.start_again();
     }
 
-    pub fn crash_and_restart(&self) {
+    pub(crate) fn crash_and_restart(&self) {
         self.kill();
         self.start_again();
     }
@@ -257,7 +257,7 @@ fn signal(name: &str, process: u32) {
 }
 
 /// The server of all tests that need no other. It ends with the last of them.
-pub fn shared() -> Arc<Server> {
+pub(crate) fn shared() -> Arc<Server> {
     static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(server) = shared.upgrade() {

@@ -11,20 +11,20 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// The way to the server.
 #[derive(Clone, Debug, Default)]
-pub struct Route {
+pub(crate) struct Route {
     /// Where connections come from; the system chooses when there is none. All of 127.0.0.0/8 is this machine on
     /// Linux alone.
     pub source: Option<Ipv4Addr>,
     pub tls: Option<Arc<ClientConfig>>,
 }
 
-pub enum Stream {
+pub(crate) enum Stream {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
 /// A client's TLS that trusts this certificate.
-pub fn trusting(certificate: &Path) -> Arc<ClientConfig> {
+pub(crate) fn trusting(certificate: &Path) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(certificate).expect("a certificate")).expect("a root");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -37,7 +37,7 @@ pub fn trusting(certificate: &Path) -> Arc<ClientConfig> {
 }
 
 impl Route {
-    pub fn connect(&self, server: SocketAddr) -> std::io::Result<Stream> {
+    pub(crate) fn connect(&self, server: SocketAddr) -> std::io::Result<Stream> {
         let stream = match self.source {
             None => TcpStream::connect(server)?,
             Some(source) => connect_from(source, server)?,

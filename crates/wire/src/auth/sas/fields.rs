@@ -40,7 +40,7 @@ impl fmt::Debug for SasFields<'_> {
 }
 
 impl<'a> SasFields<'a> {
-    pub fn from_pairs<'n>(pairs: impl IntoIterator<Item = (&'n str, Cow<'a, str>)>) -> Self {
+    pub(super) fn from_pairs<'n>(pairs: impl IntoIterator<Item = (&'n str, Cow<'a, str>)>) -> Self {
         let mut fields = Self::default();
         for (name, value) in pairs {
             if matches!(name, "skoid" | "sktid" | "skt" | "ske" | "sks" | "skv") {
@@ -76,12 +76,12 @@ impl<'a> SasFields<'a> {
 
     /// Tells whether a value could pass for several lines of a string to sign. No key, name or id
     /// has a newline.
-    pub fn has_newline(&self) -> bool {
+    pub(super) fn has_newline(&self) -> bool {
         self.named().iter().any(|(_, value)| text(value).contains('\n'))
     }
 
     /// The string of an account token; every line ends with a newline, the last one too.
-    pub fn account_string(&self, account: &str, version: SasVersion) -> String {
+    pub(super) fn account_string(&self, account: &str, version: SasVersion) -> String {
         let mut lines = vec![
             account,
             text(&self.permissions),
@@ -101,7 +101,7 @@ impl<'a> SasFields<'a> {
     }
 
     /// The string of a table token; the last line has no newline.
-    pub fn table_string(&self, account: &str, version: SasVersion) -> String {
+    pub(super) fn table_string(&self, account: &str, version: SasVersion) -> String {
         // Table names are ASCII letters and digits, so ASCII folding is all of it.
         let table = text(&self.table).to_ascii_lowercase();
         let service = if version >= SasVersion::SERVICE_IN_RESOURCE { "/table" } else { "" };
@@ -127,7 +127,7 @@ impl<'a> SasFields<'a> {
     }
 
     /// The token as a query string, without `?`.
-    pub fn to_query(&self) -> String {
+    pub(super) fn to_query(&self) -> String {
         let mut query = String::new();
         for (name, value) in self.named() {
             if let Some(value) = value {
@@ -188,7 +188,7 @@ pub(super) mod tests {
     use super::*;
 
     /// Splits and decodes a query string, as the server does before it looks for a token.
-    pub fn decode(query: &str) -> Vec<(String, String)> {
+    pub(crate) fn decode(query: &str) -> Vec<(String, String)> {
         let decode = |text: &str| {
             let mut bytes = Vec::new();
             let mut rest = text.bytes();
@@ -207,7 +207,7 @@ pub(super) mod tests {
         pairs.map(|(name, value)| (decode(name), decode(value))).collect()
     }
 
-    pub fn borrow(pairs: &[(String, String)]) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+    pub(crate) fn borrow(pairs: &[(String, String)]) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         pairs.iter().map(|(name, value)| (name.as_str(), Cow::Borrowed(value.as_str())))
     }
 

@@ -9,19 +9,19 @@ use crate::error::{ErrorCode, Result, StorageError};
 /// Bytes in a boundary. RFC 2046 says 70; some slack costs nothing.
 const BOUNDARY_LEN_MAX: usize = 200;
 /// Header lines in one part; the known clients send at most ten.
-pub const HEADERS_MAX: usize = 40;
+pub(super) const HEADERS_MAX: usize = 40;
 /// Bytes in one line. The longest legal one is a request line with two full keys, each of 1536
 /// bytes of UTF-8 that take three characters when percent-encoded.
-pub const LINE_LEN_MAX: usize = 16 * 1024;
+pub(super) const LINE_LEN_MAX: usize = 16 * 1024;
 
 /// The answer to a body that cannot be read.
-pub fn malformed() -> StorageError {
+pub(super) fn malformed() -> StorageError {
     ErrorCode::InvalidInput.into()
 }
 
 /// The boundary in the value of a `Content-Type` header, if that is `multipart/mixed` and has a
 /// usable one.
-pub fn boundary(content_type: &str) -> Option<&str> {
+pub(super) fn boundary(content_type: &str) -> Option<&str> {
     let (media_type, mut rest) = content_type.split_once(';')?;
     if !media_type.trim_ascii().eq_ignore_ascii_case("multipart/mixed") {
         return None;
@@ -43,7 +43,7 @@ pub fn boundary(content_type: &str) -> Option<&str> {
 }
 
 /// The parts of a multipart body, without the text before the first delimiter and after the last.
-pub struct Parts<'a, 'b> {
+pub(super) struct Parts<'a, 'b> {
     body: &'a [u8],
     boundary: &'b [u8],
     /// Where the next line starts that has not been looked at.
@@ -54,7 +54,7 @@ pub struct Parts<'a, 'b> {
 }
 
 impl<'a, 'b> Parts<'a, 'b> {
-    pub fn new(body: &'a [u8], boundary: &'b str) -> Self {
+    pub(super) fn new(body: &'a [u8], boundary: &'b str) -> Self {
         let boundary = boundary.as_bytes();
         let mut parts = Self { body, boundary, line: 0, start: None, is_closed: false };
         parts.next_delimiter();
@@ -62,7 +62,7 @@ impl<'a, 'b> Parts<'a, 'b> {
     }
 
     /// True once the closing delimiter was seen. Without it the body may have lost its end.
-    pub fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
@@ -122,7 +122,7 @@ impl Delimiter {
 }
 
 /// Takes the next line off the text, without its end.
-pub fn take_line<'a>(text: &mut &'a [u8]) -> Result<&'a str> {
+pub(super) fn take_line<'a>(text: &mut &'a [u8]) -> Result<&'a str> {
     let end = memchr::memchr(b'\n', text).unwrap_or(text.len());
     if end > LINE_LEN_MAX {
         return Err(malformed());
@@ -134,7 +134,7 @@ pub fn take_line<'a>(text: &mut &'a [u8]) -> Result<&'a str> {
 }
 
 /// Takes header lines off the text up to the empty line, and shows each to `visit`.
-pub fn take_headers<'a>(
+pub(super) fn take_headers<'a>(
     text: &mut &'a [u8],
     mut visit: impl FnMut(&'a str, &'a str) -> Result<()>,
 ) -> Result<()> {

@@ -1,0 +1,66 @@
+//! Cross-origin requests: the preflight, and the headers on real ones.
+
+use http::header::{ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
+use http::{HeaderName, HeaderValue};
+use tavola_wire::cors;
+
+use crate::auth::accounts::Account;
+use crate::error::Result;
+use crate::request::head::RequestHead;
+use crate::request::respond::{Reply, empty, text};
+
+const ALLOW_ORIGIN: HeaderName = HeaderName::from_static("access-control-allow-origin");
+const ALLOW_METHODS: HeaderName = HeaderName::from_static("access-control-allow-methods");
+const ALLOW_HEADERS: HeaderName = HeaderName::from_static("access-control-allow-headers");
+const ALLOW_CREDENTIALS: HeaderName = HeaderName::from_static("access-control-allow-credentials");
+const EXPOSE_HEADERS: HeaderName = HeaderName::from_static("access-control-expose-headers");
+const MAX_AGE: HeaderName = HeaderName::from_static("access-control-max-age");
+const TRUE: HeaderValue = HeaderValue::from_static("true");
+
+/// Answers `OPTIONS`, for anyone.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue`, 403 `CorsPreflightFailure`.
+pub(crate) fn preflight(account: &Account, head: &RequestHead<'_>) -> Result<Reply> {
+    let properties = account.properties();
+    let answer = cors::preflight(
+        &properties.cors,
+        head.header(&ORIGIN),
+        head.header(&ACCESS_CONTROL_REQUEST_METHOD),
+        head.header(&ACCESS_CONTROL_REQUEST_HEADERS),
+    )?;
+    let mut reply = empty(http::StatusCode::OK);
+    let headers = reply.headers_mut();
+    headers.insert(ALLOW_ORIGIN, text(&answer.allow_origin));
+    headers.insert(ALLOW_METHODS, text(&answer.allow_methods));
+    if let Some(allowed) = &answer.allow_headers {
+        headers.insert(ALLOW_HEADERS, text(allowed));
+    }
+    headers.insert(MAX_AGE, HeaderValue::from(answer.max_age_seconds));
+    if answer.allow_credentials {
+        headers.insert(ALLOW_CREDENTIALS, TRUE);
+    }
+    Ok(reply)
+}
+
+/// Lets the browser show the reply to the page that asked, if a rule of the account allows it.
+pub(crate) fn add_headers(account: &Account, head: &RequestHead<'_>, reply: &mut Reply) {
+    if !account.has_cors_rules() {
+        return;
+    }
+    let properties = account.properties();
+    if cors::vary_origin(&properties.cors, head.method) {
+        reply.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Origin"));
+    }
+    let Some(origin) = head.header(&ORIGIN) else { return };
+    let Some(answer) = cors::actual(&properties.cors, origin, head.method) else { return };
+    let exposed = answer.expose_headers(reply.headers().keys().map(HeaderName::as_str));
+    let headers = reply.headers_mut();
+    headers.insert(ALLOW_ORIGIN, text(&answer.allow_origin));
+    if let Some(exposed) = exposed {
+        headers.insert(EXPOSE_HEADERS, text(&exposed));
+    }
+    if answer.allow_credentials {
+        headers.insert(ALLOW_CREDENTIALS, TRUE);
+    }
+}

@@ -1,0 +1,347 @@
+//! The listener: connections in, requests to [`handle`](crate::handle), and an orderly stop.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+
+use crate::admin;
+use crate::config::Limits;
+use crate::connection::Connection;
+use crate::handle;
+use crate::net::h2_watchdog::{Exchanges, Judgement};
+use crate::net::head_timer::HeadTimer;
+use crate::net::overload::{self, Refusals};
+use crate::net::self_wake::go_on_at_once;
+use crate::net::sniff::{Protocol, Sniffed, sniff};
+use crate::net::transport::Transport;
+use crate::request::head::Peer;
+use crate::request::respond::Reply;
+use crate::state::ServerState;
+
+/// A handshake that takes longer is given up.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause after a failed accept: it fails again at once while file descriptors are short.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
+/// The failing accepts of a shortage are logged no more often than this.
+const ACCEPT_WARNING_EVERY: Duration = Duration::from_secs(10);
+/// Connections that the kernel keeps until they are accepted; a burst is worth a few milliseconds of them.
+const BACKLOG: u32 = 4096;
+/// Probes and collectors are few.
+const ADMIN_CONNECTIONS_MAX: usize = 64;
+/// HTTP/2 requests at a time on one connection.
+const STREAMS_MAX: u32 = 256;
+/// What a client may send of one HTTP/2 request, and of all requests of a connection, before we have read it.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+
+/// What a listener serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Site {
+    Table,
+    Admin,
+}
+
+/// The listeners of the service.
+pub(crate) struct Server {
+    state: Arc<ServerState>,
+    table: Listener,
+    admin: Option<Listener>,
+    tls: Option<TlsAcceptor>,
+    limits: Limits,
+}
+
+/// A bound port and its address.
+struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    fn bind(address: SocketAddr) -> Result<Self, (SocketAddr, io::Error)> {
+        let failed = |error| (address, error);
+        let socket = listen(address).map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
+        Ok(Self { socket, address })
+    }
+}
+
+/// As the standard library does, with a longer queue.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Stands for everything a listener needs for its connections.
+#[derive(Clone)]
+struct Acceptor {
+    state: Arc<ServerState>,
+    site: Site,
+    tls: Option<TlsAcceptor>,
+    limits: Limits,
+    permits: Arc<Semaphore>,
+    http2_permits: Arc<Semaphore>,
+    stop: watch::Receiver<bool>,
+}
+
+impl Server {
+    pub(crate) fn bind(
+        state: Arc<ServerState>,
+        table: SocketAddr,
+        admin: Option<SocketAddr>,
+        tls: Option<TlsAcceptor>,
+        limits: Limits,
+    ) -> Result<Self, (SocketAddr, io::Error)> {
+        let table = Listener::bind(table)?;
+        let admin = admin.map(Listener::bind).transpose()?;
+        Ok(Self { state, table, admin, tls, limits })
+    }
+
+    /// The address that was bound, also when port 0 was asked for.
+    pub(crate) fn table_address(&self) -> SocketAddr {
+        self.table.address
+    }
+
+    pub(crate) fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(|listener| listener.address)
+    }
+
+    /// Serves until `stop` turns true, then lets what was accepted finish.
+    pub(crate) async fn run(self, stop: watch::Receiver<bool>) {
+        let acceptor = |site, tls: Option<TlsAcceptor>, connections_max| Acceptor {
+            state: self.state.clone(),
+            site,
+            tls,
+            limits: self.limits.clone(),
+            permits: Arc::new(Semaphore::new(connections_max)),
+            http2_permits: Arc::new(Semaphore::new(self.limits.http2_requests_max)),
+            stop: stop.clone(),
+        };
+        let table = acceptor(Site::Table, self.tls.clone(), self.limits.connections_max);
+        let admin = acceptor(Site::Admin, None, ADMIN_CONNECTIONS_MAX);
+        let admin_task = async {
+            if let Some(listener) = self.admin {
+                admin.accept(listener.socket).await;
+            }
+        };
+        tokio::join!(table.accept(self.table.socket), admin_task);
+    }
+}
+
+impl Acceptor {
+    async fn accept(mut self, listener: TcpListener) {
+        let connections = GracefulShutdown::new();
+        let refusals = Refusals::new(self.permits.available_permits());
+        let mut warned: Option<Instant> = None;
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = self.stop.wait_for(|stop| *stop) => break,
+            };
+            let (stream, address) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    if warned.is_none_or(|warned| warned.elapsed() >= ACCEPT_WARNING_EVERY) {
+                        tracing::warn!(%error, "accepting a connection failed");
+                        warned = Some(Instant::now());
+                    }
+                    tokio::time::sleep(ACCEPT_BACKOFF).await;
+                    continue;
+                }
+            };
+            let Ok(permit) = self.permits.clone().try_acquire_owned() else {
+                self.state.metrics.connections_refused.inc();
+                refusals.refuse(stream, self.tls.is_some());
+                continue;
+            };
+            let acceptor = self.clone();
+            let watcher = connections.watcher();
+            tokio::spawn(async move {
+                acceptor.state.metrics.connections.inc();
+                acceptor.connect(stream, address, watcher).await;
+                acceptor.state.metrics.connections.dec();
+                drop(permit);
+            });
+        }
+        drop(listener);
+        let drained = connections.shutdown();
+        if tokio::time::timeout(self.limits.drain_timeout, drained).await.is_err() {
+            tracing::warn!("stopped with connections still open");
+        }
+    }
+
+    async fn connect(&self, socket: TcpStream, address: SocketAddr, watcher: Watcher) {
+        // Replies are written whole; waiting for more to send would only delay them.
+        let _ = socket.set_nodelay(true);
+        let transport = Transport::new(socket, self.limits.transfer_timeout);
+        let written = transport.written();
+        let Some(tls) = &self.tls else {
+            return self.serve(transport, written, Peer { address, tls: false }, watcher).await;
+        };
+        let timeout = HANDSHAKE_TIMEOUT.min(self.limits.head_timeout);
+        match tokio::time::timeout(timeout, tls.accept(transport)).await {
+            Ok(Ok(stream)) => {
+                // What is less common than plain HTTP/1 is boxed: every connection would carry its size.
+                Box::pin(self.serve(stream, written, Peer { address, tls: true }, watcher)).await;
+            }
+            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => tracing::debug!("TLS handshake took too long"),
+        }
+    }
+
+    async fn serve<S>(&self, stream: S, written: Arc<AtomicU64>, peer: Peer, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        // A connection that says nothing holds one of the allowed ones: not for ever.
+        let mut stop = self.stop.clone();
+        let sniffed = tokio::select! {
+            sniffed = sniff(stream, self.limits.head_timeout) => sniffed,
+            _ = stop.wait_for(|stop| *stop) => None,
+        };
+        let Some((protocol, stream)) = sniffed else { return };
+        let served = match protocol {
+            Protocol::Http1 => self.serve_http1(stream, peer, watcher).await,
+            Protocol::Http2 => Box::pin(self.serve_http2(stream, written, peer, watcher)).await,
+        };
+        if let Err(error) = served {
+            tracing::debug!(%error, "connection ended");
+        }
+    }
+
+    async fn serve_http1<S>(
+        &self,
+        stream: Sniffed<S>,
+        peer: Peer,
+        watcher: Watcher,
+    ) -> hyper::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let connection = Connection::new(self.state.clone(), peer, Protocol::Http1);
+        let site = self.site;
+        let service = service_fn(move |request: Request<Incoming>| {
+            let connection = connection.clone();
+            async move {
+                let reply = site.answer(connection, request).await;
+                Ok::<_, Infallible>(reply.map(Full::new))
+            }
+        });
+        let connection = http1::Builder::new()
+            .timer(HeadTimer::default())
+            .header_read_timeout(self.limits.head_timeout)
+            .max_buf_size(self.limits.head_bytes_max)
+            .serve_connection(TokioIo::new(stream), service);
+        go_on_at_once(watcher.watch(connection)).await
+    }
+
+    async fn serve_http2<S>(
+        &self,
+        stream: Sniffed<S>,
+        written: Arc<AtomicU64>,
+        peer: Peer,
+        _until_drained: Watcher,
+    ) -> hyper::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let shared = Connection::new(self.state.clone(), peer, Protocol::Http2);
+        let site = self.site;
+        let exchanges = Arc::new(Exchanges::new(&self.limits, written, Instant::now()));
+        let (opened, permits) = (exchanges.clone(), self.http2_permits.clone());
+        let service = service_fn(move |request: Request<Incoming>| {
+            let exchange = permits.clone().try_acquire_owned().map(|permit| opened.begin(permit));
+            let shared = shared.clone();
+            async move {
+                let Ok(exchange) = exchange else {
+                    shared.state.metrics.http2_requests_refused.inc();
+                    return Ok(overload::reply().map(Full::new));
+                };
+                let reply = site.answer(shared, request).await;
+                let reply = reply.map(|bytes| exchange.reply(bytes, Instant::now()));
+                Ok::<_, Infallible>(reply.map(Full::<Bytes>::new))
+            }
+        });
+        let head_bytes_max = u32::try_from(self.limits.head_bytes_max).unwrap_or(u32::MAX);
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_header_list_size(head_bytes_max)
+            .max_concurrent_streams(STREAMS_MAX)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .keep_alive_interval(self.limits.head_timeout)
+            .serve_connection(TokioIo::new(stream), service);
+
+        let mut connection = pin!(connection);
+        let mut stop = self.stop.clone();
+        let mut is_closing = false;
+        let mut looks = tokio::time::interval(exchanges.look_every());
+        loop {
+            tokio::select! {
+                served = connection.as_mut() => return served,
+                _ = stop.wait_for(|stop| *stop), if !is_closing => {
+                    is_closing = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                _ = looks.tick() => match exchanges.judge(Instant::now()) {
+                    Judgement::Fine => {}
+                    Judgement::Idle if is_closing => {}
+                    Judgement::Idle => {
+                        is_closing = true;
+                        connection.as_mut().graceful_shutdown();
+                    }
+                    Judgement::Stalled => {
+                        self.state.metrics.connections_stalled.inc();
+                        tracing::debug!("replies were not taken in time");
+                        return Ok(());
+                    }
+                },
+            }
+        }
+    }
+}
+
+impl Site {
+    async fn answer(self, connection: Arc<Connection>, request: Request<Incoming>) -> Reply {
+        match self {
+            Self::Table => handle::answer(connection, request).await,
+            Self::Admin => admin::answer(&connection.state, &request),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_future<'a, F: Future>(
+        _: impl Fn(&'a Acceptor, TcpStream, SocketAddr, Watcher) -> F,
+    ) -> usize {
+        size_of::<F>()
+    }
+
+    /// There are thousands of connections, and most of them are idle.
+    #[test]
+    fn the_future_of_a_connection_stays_small() {
+        let size = size_of_future(Acceptor::connect);
+        assert!(size <= 8192, "{size} bytes");
+    }
+}

@@ -1,0 +1,167 @@
+//! What is counted, from the first request on. Handles are made once; the hot path only adds to atomics.
+
+pub(crate) mod engine;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::net::memory_budget::MemoryBudget;
+use crate::table::operation::OperationName;
+
+/// The counters of the service.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    by_operation: Vec<OperationMetrics>,
+    pub connections: Gauge,
+    pub connections_refused: Counter,
+    pub connections_stalled: Counter,
+    pub http2_requests_refused: Counter,
+    pub request_bytes: Counter,
+    pub response_bytes: Counter,
+    pub rows_examined: Counter,
+    pub rows_returned: Counter,
+    pub panics: Counter,
+}
+
+/// One operation's requests by status class, and their latency.
+#[derive(Debug)]
+struct OperationMetrics {
+    by_class: [Counter<u64, AtomicU64>; 5],
+    seconds: Histogram,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RequestLabels {
+    operation: &'static str,
+    class: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OperationLabels {
+    operation: &'static str,
+}
+
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// 50 us doubled 16 times: up to 1.6 s, and then infinity.
+fn latency_buckets() -> impl Iterator<Item = f64> {
+    exponential_buckets(50e-6, 2.0, 16)
+}
+
+impl Metrics {
+    pub(crate) fn new(memory_budget: &Arc<MemoryBudget>) -> Self {
+        let mut registry = Registry::with_prefix("tavola");
+        let requests = Family::<RequestLabels, Counter>::default();
+        registry.register("requests", "Requests answered", requests.clone());
+        let seconds = Family::<OperationLabels, Histogram>::new_with_constructor(|| {
+            Histogram::new(latency_buckets())
+        });
+        registry.register("request_seconds", "Time to answer", seconds.clone());
+        let by_operation = OperationName::ALL
+            .iter()
+            .map(|operation| {
+                let operation = operation.as_str();
+                OperationMetrics {
+                    by_class: CLASSES.map(|class| {
+                        requests.get_or_create(&RequestLabels { operation, class }).clone()
+                    }),
+                    seconds: seconds.get_or_create(&OperationLabels { operation }).clone(),
+                }
+            })
+            .collect();
+        let connections = Gauge::default();
+        registry.register("connections", "Open connections", connections.clone());
+        registry.register_collector(Box::new(MessageMemoryBytes(memory_budget.clone())));
+        let mut counter = |name: &str, help: &str| {
+            let counter = Counter::default();
+            registry.register(name, help, counter.clone());
+            counter
+        };
+        Self {
+            by_operation,
+            connections,
+            connections_refused: counter("connections_refused", "Connections refused: too many"),
+            connections_stalled: counter(
+                "connections_stalled",
+                "Connections cut off: replies not taken in time",
+            ),
+            http2_requests_refused: counter(
+                "http2_requests_refused",
+                "HTTP/2 requests refused: too many",
+            ),
+            request_bytes: counter("request_body_bytes", "Bytes of request bodies"),
+            response_bytes: counter("response_body_bytes", "Bytes of response bodies"),
+            rows_examined: counter("rows_examined", "Entities that queries looked at"),
+            rows_returned: counter("rows_returned", "Entities that queries returned"),
+            panics: counter("panics", "Requests that ended in a panic and were answered 500"),
+            registry,
+        }
+    }
+
+    /// Adds what `register` registers, such as the engine's own figures.
+    pub(crate) fn register(&mut self, register: impl FnOnce(&mut Registry)) {
+        register(&mut self.registry);
+    }
+
+    pub(crate) fn answered(&self, operation: OperationName, status: u16, elapsed: Duration) {
+        let metrics = &self.by_operation[operation as usize];
+        let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
+        metrics.by_class[class].inc();
+        metrics.seconds.observe(elapsed.as_secs_f64());
+    }
+
+    /// Everything in the text format of Prometheus (OpenMetrics).
+    pub(crate) fn encode(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("a string takes every write");
+        text
+    }
+}
+
+/// What requests and replies hold, asked for when the figures are.
+#[derive(Debug)]
+struct MessageMemoryBytes(Arc<MemoryBudget>);
+
+impl Collector for MessageMemoryBytes {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        let bytes = ConstGauge::new(i64::try_from(self.0.used()).unwrap_or(i64::MAX));
+        let help = "Bytes of requests and replies, on their way and in the making";
+        let metric =
+            encoder.encode_descriptor("message_memory_bytes", help, None, bytes.metric_type())?;
+        bytes.encode(metric)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_counted_by_operation_and_class() {
+        let metrics = Metrics::new(&Arc::new(MemoryBudget::new(0)));
+        metrics.answered(OperationName::GetEntity, 200, Duration::from_millis(1));
+        metrics.answered(OperationName::GetEntity, 404, Duration::from_millis(1));
+        metrics.answered(OperationName::GetEntity, 404, Duration::from_millis(1));
+        let text = metrics.encode();
+        assert!(
+            text.contains("tavola_requests_total{operation=\"GetEntity\",class=\"2xx\"} 1"),
+            "{text}"
+        );
+        assert!(
+            text.contains("tavola_requests_total{operation=\"GetEntity\",class=\"4xx\"} 2"),
+            "{text}"
+        );
+        assert!(text.contains("tavola_request_seconds_count{operation=\"GetEntity\"} 3"), "{text}");
+    }
+}

@@ -1,0 +1,12 @@
+//! The network below HTTP: sockets, TLS, timers, and limits on what peers can hold.
+
+pub(crate) mod h2_watchdog;
+pub(crate) mod head_timer;
+pub(crate) mod memory_budget;
+pub(crate) mod overload;
+pub(crate) mod self_wake;
+pub(crate) mod sniff;
+pub(crate) mod solitude;
+pub(crate) mod stall_timeout;
+pub(crate) mod tls;
+pub(crate) mod transport;

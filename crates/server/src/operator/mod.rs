@@ -1,0 +1,3 @@
+//! What an operator does with a data folder that no service uses.
+
+pub(crate) mod check;

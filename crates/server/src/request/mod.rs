@@ -1,0 +1,7 @@
+//! One request: its head, its body, its id, and its reply.
+
+pub(crate) mod body;
+pub(crate) mod head;
+pub(crate) mod ids;
+pub(crate) mod redact;
+pub(crate) mod respond;

@@ -1,0 +1,112 @@
+//! Starting and stopping the whole service.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tavola_engine::{AnyEngine, EmbeddedEngine, EmbeddedOptions, MemoryEngine, OpenError};
+use tavola_wire::uri::AddressRules;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::auth::bearer::{BearerError, BearerVerifier};
+use crate::background::sweeper;
+use crate::config::{Config, Storage};
+use crate::listener::Server;
+use crate::net::tls::{self, TlsError};
+use crate::state::{ServerState, Settings};
+
+/// Why the service cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("cannot open the accounts: {0}")]
+    Accounts(tavola_wire::StorageError),
+    #[error("cannot listen on {address}")]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("cannot use the certificate")]
+    Tls(#[from] TlsError),
+    #[error("cannot check bearer tokens")]
+    Bearer(#[from] BearerError),
+}
+
+/// A service that is listening.
+#[derive(Debug)]
+pub struct RunningServer {
+    table_address: SocketAddr,
+    admin_address: Option<SocketAddr>,
+    state: Arc<ServerState>,
+    stop: watch::Sender<bool>,
+    server: JoinHandle<()>,
+    sweeper: JoinHandle<()>,
+}
+
+/// Opens the data, binds the ports and begins to serve.
+pub async fn start(config: Config) -> Result<RunningServer, StartError> {
+    let acceptor = config.tls.as_ref().map(tls::acceptor).transpose()?;
+    let bearer = match config.bearer {
+        Some(bearer) => Some(BearerVerifier::new(bearer).await?),
+        None => None,
+    };
+    let engine = match config.storage {
+        Storage::Memory => AnyEngine::Memory(MemoryEngine::new()),
+        Storage::Folder { path, cache_bytes, disk_reserve_bytes, cached_files_max } => {
+            let options = EmbeddedOptions {
+                cache_bytes,
+                disk_reserve_bytes,
+                cached_files_max,
+                ..EmbeddedOptions::default()
+            };
+            AnyEngine::Embedded(EmbeddedEngine::open(path, options)?)
+        }
+    };
+    let settings = Settings {
+        limits: config.limits.clone(),
+        loose: config.loose,
+        address_rules: AddressRules { disable_product_style_url: config.path_style_only },
+        slow_query: config.slow_query,
+    };
+    let state = ServerState::open(engine, config.accounts, bearer, settings)
+        .await
+        .map_err(StartError::Accounts)?;
+
+    let started = state.clock.now();
+    let server = Server::bind(state.clone(), config.listen, config.admin, acceptor, config.limits)
+        .map_err(|(address, source)| StartError::Listen { address, source })?;
+    let (stop, stopped) = watch::channel(false);
+    Ok(RunningServer {
+        table_address: server.table_address(),
+        admin_address: server.admin_address(),
+        server: tokio::spawn(server.run(stopped)),
+        sweeper: tokio::spawn(sweeper::run(state.clone(), started)),
+        state,
+        stop,
+    })
+}
+
+impl RunningServer {
+    /// Where the table service listens, also when port 0 was asked for.
+    pub fn table_address(&self) -> SocketAddr {
+        self.table_address
+    }
+
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin_address
+    }
+
+    /// Resolves with the reason when the engine has failed: the process must stop, it never serves on.
+    pub async fn failed(&self) -> String {
+        self.state.engine.failed().await
+    }
+
+    /// Stops in order: no new connections, what was accepted is answered, then the engine is closed.
+    pub async fn stop(self) {
+        self.state.set_stopping();
+        let _ = self.stop.send(true);
+        let _ = self.server.await;
+        self.sweeper.abort();
+        let _ = self.sweeper.await;
+        let engine = self.state.engine.clone();
+        let _ = tokio::task::spawn_blocking(move || engine.close()).await;
+    }
+}

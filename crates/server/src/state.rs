@@ -1,0 +1,80 @@
+//! What every request works with: the engine, the accounts, the catalogue, the clock and the counters.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tavola_engine::AnyEngine;
+use tavola_wire::uri::AddressRules;
+
+use crate::auth::accounts::Accounts;
+use crate::auth::bearer::BearerVerifier;
+use crate::clock::Clock;
+use crate::config::{AccountConfig, Limits};
+use crate::error::Result;
+use crate::metrics::Metrics;
+use crate::net::memory_budget::MemoryBudget;
+use crate::net::solitude::Solitude;
+use crate::request::ids::IdSource;
+use crate::storage::catalogue::Catalogue;
+
+#[derive(Debug)]
+pub(crate) struct ServerState {
+    pub engine: AnyEngine,
+    pub accounts: Accounts,
+    pub bearer: Option<BearerVerifier>,
+    pub catalogue: Arc<Catalogue>,
+    pub clock: Clock,
+    pub ids: IdSource,
+    pub metrics: Metrics,
+    pub memory_budget: Arc<MemoryBudget>,
+    pub solitude: Solitude,
+    pub settings: Settings,
+    stopping: AtomicBool,
+}
+
+/// What of the configuration the operations ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub limits: Limits,
+    pub loose: bool,
+    pub address_rules: AddressRules,
+    pub slow_query: Duration,
+}
+
+impl ServerState {
+    /// Opens the accounts in the engine: each gets its id, or finds it again.
+    pub(crate) async fn open(
+        engine: AnyEngine,
+        accounts: Vec<AccountConfig>,
+        bearer: Option<BearerVerifier>,
+        settings: Settings,
+    ) -> Result<Arc<Self>> {
+        let accounts = Accounts::open(&engine, accounts).await?;
+        let memory_budget = Arc::new(MemoryBudget::new(settings.limits.message_bytes_max));
+        let mut metrics = Metrics::new(&memory_budget);
+        metrics.register(|registry| crate::metrics::engine::register(registry, &engine));
+        Ok(Arc::new(Self {
+            catalogue: Arc::new(Catalogue::new(engine.clone())),
+            engine,
+            accounts,
+            bearer,
+            clock: Clock::default(),
+            ids: IdSource::new(),
+            metrics,
+            memory_budget,
+            solitude: Solitude::default(),
+            settings,
+            stopping: AtomicBool::new(false),
+        }))
+    }
+
+    /// Whether requests are taken: not while stopping, and not with a failed engine.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.stopping.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_stopping(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+}
