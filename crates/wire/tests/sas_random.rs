@@ -6,7 +6,7 @@
 
 #[path = "../../cli/tests/e2e/support/random.rs"]
 mod random;
-#[path = "../../cli/tests/e2e/sas_model/mod.rs"]
+#[path = "../../cli/tests/e2e/table/sas_model/mod.rs"]
 mod sas_model;
 
 use std::collections::BTreeMap;

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::world::{TABLES, disguised_name, disguised_path, entity};
 use super::{Holder, Session, table_name, text};
-use crate::sas_model::generate::{PARTITIONS, ROWS};
-use crate::sas_model::grant::{Action, Key, Operation, Refusal};
 use crate::support::client::MINIMAL;
 use crate::support::{Batch, BatchReply, Client, Response};
+use crate::table::sas_model::generate::{PARTITIONS, ROWS};
+use crate::table::sas_model::grant::{Action, Key, Operation, Refusal};
 
 const MULTIPART: &str = "multipart/mixed; boundary=batch_b";
 /// Operations on two tables or two partitions.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::sas_model::generate::{Generator, PARTITIONS, ROWS};
-use crate::sas_model::grant::{Key, Policy};
-use crate::sas_model::time;
 use crate::support::client::{NONE, entity_path, values};
 use crate::support::{Client, Random};
+use crate::table::sas_model::generate::{Generator, PARTITIONS, ROWS};
+use crate::table::sas_model::grant::{Key, Policy};
+use crate::table::sas_model::time;
 
 pub(super) const TABLES: [&str; 2] = ["Alpha", "beta"];
 const PROPERTIES: &str = "/?restype=service&comp=properties";

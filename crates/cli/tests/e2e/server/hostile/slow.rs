@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use super::{MIB, Target, is_timeout, read_until_closed};
-use crate::paging::all_pages;
 use crate::support::http;
+use crate::table::paging::all_pages;
 
 /// Short against the limits of a second, so that a byte comes many times before they end.
 const DRIP: Duration = Duration::from_millis(50);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::server::upgrade;
 use crate::support::{Client, Launch};
-use crate::upgrade;
 
 /// Runs the check: its exit code and everything it printed.
 fn check(folder: &Path) -> (Option<i32>, String) {

@@ -7,9 +7,9 @@ use super::exchange::{send_alone, send_together};
 use super::ledger::{Ledger, RowChange, Settled};
 use super::pager::{ARCHIVE, RowName};
 use super::round::Round;
-use crate::model::all_matches;
-use crate::model::store::{Change, Condition, Properties, Property, key};
 use crate::support::{Client, Random, Server};
+use crate::table::model::all_matches;
+use crate::table::model::store::{Change, Condition, Properties, Property, key};
 
 /// Rows that are changed again and again.
 const ROWS: usize = 24;

@@ -17,7 +17,7 @@ use tavola_wire::auth::sas::{
 };
 use tavola_wire::auth::shared_key::{Scheme, SignedRequest};
 
-use crate::bearer::{self, AUDIENCE, CONTRIBUTOR, ISSUER, Issuer};
+use crate::server::bearer::{self, AUDIENCE, CONTRIBUTOR, ISSUER, Issuer};
 use crate::support::client::entity_path;
 use crate::support::stream::trusting;
 use crate::support::{

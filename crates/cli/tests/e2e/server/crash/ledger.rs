@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tavola_wire::Ticks;
 
-use crate::model::store::{Change, Keys, Rows, key};
+use crate::table::model::store::{Change, Keys, Rows, key};
 
 /// A change of one row.
 pub(super) struct RowChange {

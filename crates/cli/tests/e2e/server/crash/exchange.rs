@@ -2,8 +2,8 @@
 
 use super::ledger::{Ledger, RowChange};
 use super::round::Round;
-use crate::model::store::{Change, Property};
 use crate::support::{Batch, Client};
+use crate::table::model::store::{Change, Property};
 
 /// Sends one change as a request of its own.
 pub(super) fn send_alone(

@@ -46,7 +46,7 @@ impl Faults {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("libfaults.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/faults.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/server/faults.c");
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl");
         assert!(compiler.status().expect("a C compiler").success());

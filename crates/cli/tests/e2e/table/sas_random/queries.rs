@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::world::{Row, disguised_name};
 use super::{Holder, Session, table_name, text};
-use crate::sas_model::generate::{PARTITIONS, ROWS};
-use crate::sas_model::grant::{Key, Operation, compare, shows};
 use crate::support::Response;
 use crate::support::client::{encode, values};
+use crate::table::sas_model::generate::{PARTITIONS, ROWS};
+use crate::table::sas_model::grant::{Key, Operation, compare, shows};
 
 /// More pages than any query here has.
 const PAGES_MAX: usize = 100;

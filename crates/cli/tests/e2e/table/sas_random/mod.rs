@@ -24,14 +24,14 @@ use tavola_wire::auth::AccountKey;
 use tavola_wire::auth::shared_key::Scheme;
 
 use self::world::{TABLES, World, disguised_name, disguised_path, entity};
-use crate::sas_model::generate::{FAR, Generator, loopback};
-use crate::sas_model::grant::{
-    Action, Circumstances, Key, Operation, Policy, Refusal, Token, refusals,
-};
 use crate::support::client::Request;
 use crate::support::stream::{Route, trusting};
 use crate::support::{
     Client, Credentials, Launch, Random, Response, Server, encode, http, now_ticks,
+};
+use crate::table::sas_model::generate::{FAR, Generator, loopback};
+use crate::table::sas_model::grant::{
+    Action, Circumstances, Key, Operation, Policy, Refusal, Token, refusals,
 };
 
 const CASES: usize = 240;

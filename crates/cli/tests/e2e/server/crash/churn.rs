@@ -8,9 +8,9 @@ use serde_json::json;
 use super::exchange::send_together;
 use super::ledger::{Ledger, RowChange};
 use super::round::Round;
-use crate::model::all_matches;
-use crate::model::store::{Change, Properties, Property, key};
 use crate::support::{Client, Random, Server};
+use crate::table::model::all_matches;
+use crate::table::model::store::{Change, Properties, Property, key};
 
 /// Names that are used again and again.
 const NAMES: usize = 3;

@@ -1,0 +1,17 @@
+//! What every service has in common: who may ask, what strangers and crashes can do, starting and stopping.
+
+pub(crate) mod bearer;
+mod check;
+mod crash;
+#[cfg(target_os = "linux")]
+mod disk;
+mod histories;
+mod hostile;
+mod local_user;
+mod measuring;
+mod network_path;
+mod running;
+mod secrets;
+mod shared_key;
+mod stranger;
+pub(crate) mod upgrade;

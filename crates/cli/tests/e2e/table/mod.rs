@@ -1,0 +1,17 @@
+//! The table service, byte by byte.
+
+mod bad_input;
+mod batch;
+mod conditions;
+mod entities;
+mod filters;
+mod guide;
+mod limits;
+pub(crate) mod model;
+pub(crate) mod paging;
+mod sas;
+mod sas_model;
+mod sas_random;
+mod service;
+mod tables;
+mod urls;
