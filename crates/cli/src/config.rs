@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
+use tavola_server::SERVICES;
 use tavola_server::config::{
     AccountConfig, AccountKey, BearerConfig, Config, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY,
-    KeySource, Limits, Storage, TABLE_PORT, TlsFiles, default_roles,
+    KEEP_ALIVE, KeySource, Limits, Service, ServiceConfig, Storage, TlsFiles, default_roles,
 };
 
-use crate::options::{BearerOptions, Secret, ServeOptions};
+use crate::options::{BearerOptions, ListenOptions, Secret, ServeOptions};
 
 /// The data folder, in the location.
 const DATA_FOLDER: &str = "tavola-data";
@@ -82,7 +83,10 @@ fn overlay(flags: ServeOptions, file: ServeOptions) -> ServeOptions {
 pub(crate) fn resolve(options: &ServeOptions) -> anyhow::Result<Config> {
     let admin_host = options.admin_host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     Ok(Config {
-        listen: listen_address(options)?,
+        services: SERVICES
+            .iter()
+            .map(|service| self::service(options, *service))
+            .collect::<Result<_, _>>()?,
         admin: options.admin_port.map(|port| SocketAddr::new(admin_host, port)),
         storage: storage(options),
         accounts: accounts(options)?,
@@ -97,10 +101,6 @@ pub(crate) fn resolve(options: &ServeOptions) -> anyhow::Result<Config> {
 
 fn limits(options: &ServeOptions) -> anyhow::Result<Limits> {
     let mut limits = Limits::default();
-    if let Some(seconds) = options.keep_alive {
-        ensure!(seconds > 0, "the keep-alive timeout must be at least a second");
-        limits.head_timeout = Duration::from_secs(seconds);
-    }
     if let Some(seconds) = options.transfer_timeout {
         ensure!(seconds > 0, "the transfer timeout must be at least a second");
         limits.transfer_timeout = Duration::from_secs(seconds);
@@ -145,14 +145,18 @@ pub(crate) fn fit_files(config: &mut Config, files_max: u64) {
     }
 }
 
-fn listen_address(options: &ServeOptions) -> anyhow::Result<SocketAddr> {
-    let host = options.host.as_deref().unwrap_or("127.0.0.1");
-    let port = options.port.unwrap_or(TABLE_PORT);
-    (host, port)
+/// Where a service listens, and for how long it keeps an idle connection.
+fn service(options: &ServeOptions, service: Service) -> anyhow::Result<ServiceConfig> {
+    let ListenOptions { host, port, keep_alive } = options.listen(service);
+    let host = host.unwrap_or("127.0.0.1");
+    let address = (host, port.unwrap_or(service.default_port()))
         .to_socket_addrs()
         .ok()
         .and_then(|mut addresses| addresses.next())
-        .with_context(|| format!("{host} is not an address to listen on"))
+        .with_context(|| format!("{host} is not an address to listen on"))?;
+    ensure!(keep_alive != Some(0), "the keep-alive timeout must be at least a second");
+    let keep_alive = keep_alive.map_or(KEEP_ALIVE, Duration::from_secs);
+    Ok(ServiceConfig { service, address, keep_alive })
 }
 
 fn storage(options: &ServeOptions) -> Storage {
@@ -261,7 +265,7 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_documents() {
         let config = resolve(&parse(&[])).unwrap();
-        assert_eq!(config.listen.to_string(), "127.0.0.1:10002");
+        assert_eq!(config.services[0].address.to_string(), "127.0.0.1:10002");
         assert_eq!(config.admin, None);
         assert_eq!(config.accounts[0].name, "devstoreaccount1");
         assert!(
@@ -308,8 +312,8 @@ mod tests {
             "5",
         ]);
         let config = resolve(&options).unwrap();
-        assert_eq!(config.listen.to_string(), "0.0.0.0:0");
-        assert_eq!(config.limits.head_timeout, Duration::from_secs(5));
+        assert_eq!(config.services[0].address.to_string(), "0.0.0.0:0");
+        assert_eq!(config.services[0].keep_alive, Duration::from_secs(5));
         assert!(config.loose && config.path_style_only);
         assert!(matches!(config.storage, Storage::Memory));
         assert_eq!(options.azurite.warnings().len(), 7);
@@ -332,7 +336,7 @@ mod tests {
     fn a_flag_wins_over_the_file() {
         let file: ServeOptions = toml::from_str("port = 1\nhost = \"127.0.0.2\"\n").unwrap();
         let config = resolve(&overlay(parse(&["--port", "2"]), file)).unwrap();
-        assert_eq!(config.listen.to_string(), "127.0.0.2:2");
+        assert_eq!(config.services[0].address.to_string(), "127.0.0.2:2");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
+use tavola_server::config::Service;
 
 /// Every setting of `serve`. A flag wins over the environment, that over the file, that over the default.
 #[derive(Args, Debug, Default, Deserialize)]
@@ -126,6 +127,28 @@ pub(crate) struct ServeOptions {
     #[command(flatten)]
     #[serde(skip)]
     pub azurite: AzuriteOptions,
+}
+
+/// Where one service is to listen, as far as it was said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ListenOptions<'a> {
+    pub host: Option<&'a str>,
+    pub port: Option<u16>,
+    /// Seconds.
+    pub keep_alive: Option<u64>,
+}
+
+impl ServeOptions {
+    /// What was said of one service. A host counts for all of them.
+    pub(crate) fn listen(&self, service: Service) -> ListenOptions<'_> {
+        let everywhere = ListenOptions { host: self.host.as_deref(), ..ListenOptions::default() };
+        match service {
+            Service::Table => {
+                ListenOptions { port: self.port, keep_alive: self.keep_alive, ..everywhere }
+            }
+            Service::Blob | Service::Queue => everywhere,
+        }
+    }
 }
 
 /// Text that holds keys: it is used, never shown.

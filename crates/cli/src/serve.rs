@@ -4,7 +4,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context;
-use tavola_server::config::{AccountConfig, AccountKey, Config, DEVELOPMENT_KEY, Storage};
+use tavola_server::config::{
+    AccountConfig, AccountKey, Config, DEVELOPMENT_KEY, ServiceConfig, Storage,
+};
 use tavola_server::{RunningServer, start};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -62,17 +64,18 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whoever has this key, under whatever name: it is printed in every manual.
+/// Under whatever name: this key is printed in every manual.
 fn warn_of_development_key(config: &Config) {
-    if config.listen.ip().is_loopback() {
-        return;
-    }
-    for account in config.accounts.iter().filter(|account| has_development_key(account)) {
-        tracing::warn!(
-            address = %config.listen,
-            account = account.name,
-            "the development key is served beyond this machine, and everyone knows it"
-        );
+    let is_beyond = |service: &&ServiceConfig| !service.address.ip().is_loopback();
+    for ServiceConfig { service, address, .. } in config.services.iter().filter(is_beyond) {
+        for account in config.accounts.iter().filter(|account| has_development_key(account)) {
+            tracing::warn!(
+                service = service.name(),
+                %address,
+                account = account.name,
+                "the development key is served beyond this machine, and everyone knows it"
+            );
+        }
     }
 }
 
@@ -109,7 +112,7 @@ impl Notice {
     /// The line that test tools wait for, and connection strings ready to paste. Only the well-known key is
     /// shown: others are secrets.
     fn print(&self, server: &RunningServer) -> std::io::Result<()> {
-        let (scheme, address) = (self.scheme, server.table_address());
+        let (scheme, services) = (self.scheme, server.service_addresses());
         let mut stdout = std::io::stdout().lock();
         writeln!(
             stdout,
@@ -118,16 +121,26 @@ impl Notice {
             self.storage
         )?;
         for (account, key) in &self.accounts {
-            writeln!(
+            write!(
                 stdout,
                 "Connection string: DefaultEndpointsProtocol={scheme};AccountName={account};\
-                 AccountKey={key};TableEndpoint={scheme}://{address}/{account};"
+                 AccountKey={key};"
             )?;
+            for (service, address) in services {
+                write!(stdout, "{}Endpoint={scheme}://{address}/{account};", service.title())?;
+            }
+            writeln!(stdout)?;
         }
         if let Some(admin) = server.admin_address() {
             writeln!(stdout, "Health and metrics at http://{admin}/health, /ready and /metrics")?;
         }
-        writeln!(stdout, "Tavola Table service is successfully listening at {scheme}://{address}")?;
+        for (service, address) in services {
+            let service = service.title();
+            writeln!(
+                stdout,
+                "Tavola {service} service is successfully listening at {scheme}://{address}"
+            )?;
+        }
         stdout.flush()
     }
 }

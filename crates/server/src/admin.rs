@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
-use crate::request::respond::Reply;
+use crate::request::reply::Reply;
 use crate::state::ServerState;
 
 /// The content type of the OpenMetrics text format.

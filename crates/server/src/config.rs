@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use tavola_wire::Service;
 pub use tavola_wire::auth::AccountKey;
 
 /// The well-known account and key that every Azure client knows for development.
@@ -14,12 +15,10 @@ pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
 pub const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// The port of the table service, by convention.
-pub const TABLE_PORT: u16 = 10002;
-
 #[derive(Debug)]
 pub struct Config {
-    pub listen: SocketAddr,
+    /// The services to serve, each of [`SERVICES`](crate::SERVICES) at most once.
+    pub services: Vec<ServiceConfig>,
     /// Health and metrics; off unless asked for.
     pub admin: Option<SocketAddr>,
     pub storage: Storage,
@@ -33,6 +32,15 @@ pub struct Config {
     pub limits: Limits,
     /// Queries that take longer are logged.
     pub slow_query: Duration,
+}
+
+/// A service and where it listens.
+#[derive(Clone, Debug)]
+pub struct ServiceConfig {
+    pub service: Service,
+    pub address: SocketAddr,
+    /// A client that takes longer to send a request's headers is cut off, and so is an idle one.
+    pub keep_alive: Duration,
 }
 
 /// Where the data is.
@@ -85,6 +93,9 @@ pub enum KeySource {
     Url(String),
 }
 
+/// [`ServiceConfig::keep_alive`] unless told otherwise.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(60);
+
 /// Everything that a stranger sends has a limit.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -94,10 +105,10 @@ pub struct Limits {
     pub http2_requests_max: usize,
     /// Request line and headers together. Filters are long: 64 KiB URLs must fit.
     pub head_bytes_max: usize,
-    pub body_bytes_max: usize,
     /// What requests and replies hold together, on their way and in the making; more are answered 503, and pages end.
     pub message_bytes_max: usize,
-    /// A client that takes longer to send a request's headers is cut off, and so is an idle one.
+    /// A client that takes longer to send a request's headers is cut off, and so is an idle one. Each service has its own:
+    /// [`ServiceConfig::keep_alive`].
     pub head_timeout: Duration,
     /// A client that holds up a body or a reply for longer is cut off. Bytes that move renew it: see
     /// `stall_timeout.rs`.
@@ -114,9 +125,8 @@ impl Default for Limits {
             connections_max: 20_000,
             http2_requests_max: 20_000,
             head_bytes_max: 128 * 1024,
-            body_bytes_max: 4 * 1024 * 1024,
             message_bytes_max: 256 * 1024 * 1024,
-            head_timeout: Duration::from_secs(60),
+            head_timeout: KEEP_ALIVE,
             transfer_timeout: Duration::from_secs(30),
             page_time: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(20),

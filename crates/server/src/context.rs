@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use tavola_wire::Ticks;
 
-use crate::auth::Identity;
 use crate::auth::accounts::Account;
 use crate::net::memory_budget::Held;
 use crate::request::head::RequestHead;
@@ -18,7 +17,6 @@ pub(crate) struct RequestContext<'a> {
     pub state: &'a ServerState,
     pub head: &'a RequestHead<'a>,
     pub account: &'a Arc<Account>,
-    pub identity: Identity,
     pub started: Instant,
     /// Whether there seems to be no other request at the same time.
     pub alone: bool,

@@ -4,6 +4,7 @@
 //! [`table`] has one file per operation. The protocol itself is `tavola-wire`, the storage `tavola-engine`.
 
 mod admin;
+mod arrival;
 mod auth;
 mod background;
 mod clock;
@@ -17,13 +18,17 @@ mod handle;
 mod listener;
 mod metrics;
 mod net;
+mod operations;
 mod operator;
 mod request;
+mod services;
 mod start;
 mod state;
 mod storage;
 mod table;
+mod tenant;
 
 pub use operator::check::{CheckProgress, CheckReport, check};
+pub use services::SERVICES;
 pub use start::{RunningServer, StartError, start};
 pub use tavola_engine::panic_message;

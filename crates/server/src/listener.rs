@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use http::Request;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -16,15 +17,15 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tavola_wire::Service;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::admin;
-use crate::config::Limits;
+use crate::config::{Limits, ServiceConfig};
 use crate::connection::Connection;
-use crate::handle;
 use crate::net::h2_watchdog::{Exchanges, Judgement};
 use crate::net::head_timer::HeadTimer;
 use crate::net::overload::{self, Refusals};
@@ -32,7 +33,8 @@ use crate::net::self_wake::go_on_at_once;
 use crate::net::sniff::{Protocol, Sniffed, sniff};
 use crate::net::transport::Transport;
 use crate::request::head::Peer;
-use crate::request::respond::Reply;
+use crate::request::reply::Reply;
+use crate::services;
 use crate::state::ServerState;
 
 /// A handshake that takes longer is given up.
@@ -54,31 +56,37 @@ const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// What a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Site {
-    Table,
+    Service(Service),
     Admin,
 }
 
-/// The listeners of the service.
+/// The listeners of the server: one per service, and the admin port.
 pub(crate) struct Server {
     state: Arc<ServerState>,
-    table: Listener,
-    admin: Option<Listener>,
+    listeners: Vec<Listener>,
     tls: Option<TlsAcceptor>,
     limits: Limits,
 }
 
-/// A bound port and its address.
+/// A bound port.
 struct Listener {
+    site: Site,
     socket: TcpListener,
+    /// Also when port 0 was asked for.
     address: SocketAddr,
+    head_timeout: Duration,
 }
 
 impl Listener {
-    fn bind(address: SocketAddr) -> Result<Self, (SocketAddr, io::Error)> {
+    fn bind(
+        site: Site,
+        address: SocketAddr,
+        head_timeout: Duration,
+    ) -> Result<Self, (SocketAddr, io::Error)> {
         let failed = |error| (address, error);
         let socket = listen(address).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
-        Ok(Self { socket, address })
+        Ok(Self { site, socket, address, head_timeout })
     }
 }
 
@@ -105,44 +113,55 @@ struct Acceptor {
 impl Server {
     pub(crate) fn bind(
         state: Arc<ServerState>,
-        table: SocketAddr,
+        services: &[ServiceConfig],
         admin: Option<SocketAddr>,
         tls: Option<TlsAcceptor>,
         limits: Limits,
     ) -> Result<Self, (SocketAddr, io::Error)> {
-        let table = Listener::bind(table)?;
-        let admin = admin.map(Listener::bind).transpose()?;
-        Ok(Self { state, table, admin, tls, limits })
+        let services = services.iter().map(|ServiceConfig { service, address, keep_alive }| {
+            Listener::bind(Site::Service(*service), *address, *keep_alive)
+        });
+        let admin = admin.map(|address| Listener::bind(Site::Admin, address, limits.head_timeout));
+        let listeners = services.chain(admin).collect::<Result<_, _>>()?;
+        Ok(Self { state, listeners, tls, limits })
     }
 
-    /// The address that was bound, also when port 0 was asked for.
-    pub(crate) fn table_address(&self) -> SocketAddr {
-        self.table.address
+    /// Where each service listens.
+    pub(crate) fn service_addresses(&self) -> Vec<(Service, SocketAddr)> {
+        let of_service = |listener: &Listener| match listener.site {
+            Site::Service(service) => Some((service, listener.address)),
+            Site::Admin => None,
+        };
+        self.listeners.iter().filter_map(of_service).collect()
     }
 
     pub(crate) fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().map(|listener| listener.address)
+        let admin = self.listeners.iter().find(|listener| listener.site == Site::Admin);
+        admin.map(|listener| listener.address)
     }
 
     /// Serves until `stop` turns true, then lets what was accepted finish.
     pub(crate) async fn run(self, stop: watch::Receiver<bool>) {
-        let acceptor = |site, tls: Option<TlsAcceptor>, connections_max| Acceptor {
-            state: self.state.clone(),
-            site,
-            tls,
-            limits: self.limits.clone(),
-            permits: Arc::new(Semaphore::new(connections_max)),
-            http2_permits: Arc::new(Semaphore::new(self.limits.http2_requests_max)),
-            stop: stop.clone(),
-        };
-        let table = acceptor(Site::Table, self.tls.clone(), self.limits.connections_max);
-        let admin = acceptor(Site::Admin, None, ADMIN_CONNECTIONS_MAX);
-        let admin_task = async {
-            if let Some(listener) = self.admin {
-                admin.accept(listener.socket).await;
-            }
-        };
-        tokio::join!(table.accept(self.table.socket), admin_task);
+        // The limits are the process's: all services together keep to them.
+        let connections = Arc::new(Semaphore::new(self.limits.connections_max));
+        let http2_requests = Arc::new(Semaphore::new(self.limits.http2_requests_max));
+        let accepting = self.listeners.into_iter().map(|listener| {
+            let (tls, permits) = match listener.site {
+                Site::Service(_) => (self.tls.clone(), connections.clone()),
+                Site::Admin => (None, Arc::new(Semaphore::new(ADMIN_CONNECTIONS_MAX))),
+            };
+            let acceptor = Acceptor {
+                state: self.state.clone(),
+                site: listener.site,
+                tls,
+                limits: Limits { head_timeout: listener.head_timeout, ..self.limits.clone() },
+                permits,
+                http2_permits: http2_requests.clone(),
+                stop: stop.clone(),
+            };
+            acceptor.accept(listener.socket)
+        });
+        join_all(accepting).await;
     }
 }
 
@@ -322,7 +341,7 @@ impl Acceptor {
 impl Site {
     async fn answer(self, connection: Arc<Connection>, request: Request<Incoming>) -> Reply {
         match self {
-            Self::Table => handle::answer(connection, request).await,
+            Self::Service(service) => services::answer(service, connection, request).await,
             Self::Admin => admin::answer(&connection.state, &request),
         }
     }

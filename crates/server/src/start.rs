@@ -4,15 +4,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tavola_engine::{AnyEngine, EmbeddedEngine, EmbeddedOptions, MemoryEngine, OpenError};
+use tavola_wire::Service;
 use tavola_wire::uri::AddressRules;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::auth::bearer::{BearerError, BearerVerifier};
 use crate::background::sweeper;
-use crate::config::{Config, Storage};
+use crate::config::{Config, ServiceConfig, Storage};
 use crate::listener::Server;
 use crate::net::tls::{self, TlsError};
+use crate::services::{self, SERVICES};
 use crate::state::{ServerState, Settings};
 
 /// Why the service cannot start.
@@ -22,6 +24,8 @@ pub enum StartError {
     Open(#[from] OpenError),
     #[error("cannot open the accounts: {0}")]
     Accounts(tavola_wire::StorageError),
+    #[error("there is no {} service in this server", .0.name())]
+    NotServed(Service),
     #[error("cannot listen on {address}")]
     Listen { address: SocketAddr, source: std::io::Error },
     #[error("cannot use the certificate")]
@@ -33,7 +37,7 @@ pub enum StartError {
 /// A service that is listening.
 #[derive(Debug)]
 pub struct RunningServer {
-    table_address: SocketAddr,
+    service_addresses: Vec<(Service, SocketAddr)>,
     admin_address: Option<SocketAddr>,
     state: Arc<ServerState>,
     stop: watch::Sender<bool>,
@@ -43,6 +47,10 @@ pub struct RunningServer {
 
 /// Opens the data, binds the ports and begins to serve.
 pub async fn start(config: Config) -> Result<RunningServer, StartError> {
+    let is_unknown = |service: &&ServiceConfig| !SERVICES.contains(&service.service);
+    if let Some(unknown) = config.services.iter().find(is_unknown) {
+        return Err(StartError::NotServed(unknown.service));
+    }
     let acceptor = config.tls.as_ref().map(tls::acceptor).transpose()?;
     let bearer = match config.bearer {
         Some(bearer) => Some(BearerVerifier::new(bearer).await?),
@@ -66,16 +74,18 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
         address_rules: AddressRules { disable_product_style_url: config.path_style_only },
         slow_query: config.slow_query,
     };
-    let state = ServerState::open(engine, config.accounts, bearer, settings)
-        .await
-        .map_err(StartError::Accounts)?;
+    let state =
+        ServerState::open(engine, config.accounts, bearer, settings, &services::operations())
+            .await
+            .map_err(StartError::Accounts)?;
 
     let started = state.clock.now();
-    let server = Server::bind(state.clone(), config.listen, config.admin, acceptor, config.limits)
-        .map_err(|(address, source)| StartError::Listen { address, source })?;
+    let server =
+        Server::bind(state.clone(), &config.services, config.admin, acceptor, config.limits)
+            .map_err(|(address, source)| StartError::Listen { address, source })?;
     let (stop, stopped) = watch::channel(false);
     Ok(RunningServer {
-        table_address: server.table_address(),
+        service_addresses: server.service_addresses(),
         admin_address: server.admin_address(),
         server: tokio::spawn(server.run(stopped)),
         sweeper: tokio::spawn(sweeper::run(state.clone(), started)),
@@ -85,9 +95,9 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
 }
 
 impl RunningServer {
-    /// Where the table service listens, also when port 0 was asked for.
-    pub fn table_address(&self) -> SocketAddr {
-        self.table_address
+    /// Where each service listens, also when port 0 was asked for.
+    pub fn service_addresses(&self) -> &[(Service, SocketAddr)] {
+        &self.service_addresses
     }
 
     pub fn admin_address(&self) -> Option<SocketAddr> {

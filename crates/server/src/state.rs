@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tavola_engine::AnyEngine;
+use tavola_wire::Service;
 use tavola_wire::uri::AddressRules;
 
+use crate::auth::Authenticator;
 use crate::auth::accounts::Accounts;
 use crate::auth::bearer::BearerVerifier;
 use crate::clock::Clock;
@@ -15,16 +17,16 @@ use crate::error::Result;
 use crate::metrics::Metrics;
 use crate::net::memory_budget::MemoryBudget;
 use crate::net::solitude::Solitude;
+use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
 use crate::storage::catalogue::Catalogue;
 
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub engine: AnyEngine,
-    pub accounts: Accounts,
-    pub bearer: Option<BearerVerifier>,
+    pub auth: Authenticator,
     pub catalogue: Arc<Catalogue>,
-    pub clock: Clock,
+    pub clock: Arc<Clock>,
     pub ids: IdSource,
     pub metrics: Metrics,
     pub memory_budget: Arc<MemoryBudget>,
@@ -49,17 +51,21 @@ impl ServerState {
         accounts: Vec<AccountConfig>,
         bearer: Option<BearerVerifier>,
         settings: Settings,
+        operations: &[(Service, &'static [OperationSpec])],
     ) -> Result<Arc<Self>> {
         let accounts = Accounts::open(&engine, accounts).await?;
         let memory_budget = Arc::new(MemoryBudget::new(settings.limits.message_bytes_max));
-        let mut metrics = Metrics::new(&memory_budget);
+        let mut metrics = Metrics::new(operations, &memory_budget);
         metrics.register(|registry| crate::metrics::engine::register(registry, &engine));
+        let catalogue = Arc::new(Catalogue::new(engine.clone()));
+        let clock = Arc::new(Clock::default());
+        let auth =
+            Authenticator { accounts, bearer, catalogue: catalogue.clone(), clock: clock.clone() };
         Ok(Arc::new(Self {
-            catalogue: Arc::new(Catalogue::new(engine.clone())),
+            catalogue,
             engine,
-            accounts,
-            bearer,
-            clock: Clock::default(),
+            auth,
+            clock,
             ids: IdSource::new(),
             metrics,
             memory_budget,

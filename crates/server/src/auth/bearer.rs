@@ -14,13 +14,13 @@ use tavola_wire::ServiceVersion;
 use tavola_wire::auth::sas::{Grant, Permissions, ResourceTypes};
 use tavola_wire::{ErrorCode, StorageError};
 
-use super::{Identity, token_signature};
+use super::permit::Identity;
+use super::token_signature;
 use crate::auth::jwks;
 use crate::config::{BearerConfig, KeySource};
 use crate::error::Result;
 use crate::request::head::RequestHead;
-use crate::request::respond::Reply;
-use crate::state::ServerState;
+use crate::request::reply::Reply;
 
 /// Clocks of issuers differ from ours by so much.
 const LEEWAY_SECONDS: u64 = 60;
@@ -176,11 +176,11 @@ enum Unverified {
 /// 401 `InvalidAuthenticationInfo` for a bad one, or for any when tokens are not configured; 403
 /// `AuthenticationFailed` in versions that do not know challenges.
 pub(crate) async fn authenticate(
-    state: &ServerState,
+    verifier: Option<&BearerVerifier>,
     head: &RequestHead<'_>,
     token: &str,
 ) -> Result<Identity> {
-    let verified = verify(state, head, token).await;
+    let verified = verify(verifier, head, token).await;
     verified.map(Identity::Bearer).map_err(|error| {
         let knows_challenges =
             head.version.is_some_and(|version| version >= ServiceVersion::FIRST_WITH_CHALLENGE);
@@ -188,8 +188,12 @@ pub(crate) async fn authenticate(
     })
 }
 
-async fn verify(state: &ServerState, head: &RequestHead<'_>, token: &str) -> Result<Grant> {
-    let Some(verifier) = &state.bearer else {
+async fn verify(
+    verifier: Option<&BearerVerifier>,
+    head: &RequestHead<'_>,
+    token: &str,
+) -> Result<Grant> {
+    let Some(verifier) = verifier else {
         return Err(refused("bearer tokens are not configured"));
     };
     if !head.peer.tls && !verifier.config.allow_http {
@@ -204,8 +208,8 @@ fn refused(reason: impl Into<String>) -> StorageError {
 }
 
 /// Tells a client without valid credentials where to get some.
-pub(crate) fn challenge(state: &ServerState, reply: &mut Reply) {
-    let challenge = match &state.bearer {
+pub(crate) fn challenge(verifier: Option<&BearerVerifier>, reply: &mut Reply) {
+    let challenge = match verifier {
         Some(verifier) => {
             let resource = verifier.config.audiences.first().map_or("", String::as_str);
             let issuer = verifier.config.issuer.trim_end_matches('/');

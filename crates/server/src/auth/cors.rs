@@ -7,7 +7,8 @@ use tavola_wire::cors;
 use crate::auth::accounts::Account;
 use crate::error::Result;
 use crate::request::head::RequestHead;
-use crate::request::respond::{Reply, empty, text};
+use crate::request::reply::Reply;
+use crate::request::respond::{empty, text};
 
 const ALLOW_ORIGIN: HeaderName = HeaderName::from_static("access-control-allow-origin");
 const ALLOW_METHODS: HeaderName = HeaderName::from_static("access-control-allow-methods");

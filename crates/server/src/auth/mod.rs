@@ -4,6 +4,7 @@ pub(crate) mod accounts;
 pub(crate) mod bearer;
 pub(crate) mod cors;
 pub(crate) mod jwks;
+pub(crate) mod permit;
 pub(crate) mod sas_cache;
 pub(crate) mod signed_query;
 mod token_signature;
@@ -12,105 +13,103 @@ use std::sync::Arc;
 
 use http::HeaderName;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
-use tavola_wire::ErrorCode;
 use tavola_wire::auth::Signature;
-use tavola_wire::auth::sas::{
-    Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin, VerifiedSas,
-};
+use tavola_wire::auth::sas::{RequestOrigin, VerifiedSas};
 use tavola_wire::auth::shared_key::{
     Authorization, Scheme, SignedRequest, check_date, signed_date,
 };
 use tavola_wire::table::names::TableName;
+use tavola_wire::{ErrorCode, Ticks};
 
 use crate::auth::signed_query::LastSignedQuery;
+use crate::clock::Clock;
 use crate::error::Result;
 use crate::request::head::RequestHead;
-use crate::state::ServerState;
-use accounts::Account;
+use crate::storage::catalogue::Catalogue;
+use accounts::{Account, Accounts};
+use bearer::BearerVerifier;
+use permit::Identity;
 
 const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 
-/// Who asks.
+/// Finds out who asks.
 #[derive(Debug)]
-pub(crate) enum Identity {
-    /// The holder of an account key may do everything.
-    Owner,
-    /// The holder of a shared access signature may do what it grants.
-    Sas(Grant),
-    /// The holder of a bearer token may do what its roles grant.
-    Bearer(Grant),
+pub(crate) struct Authenticator {
+    pub(crate) accounts: Accounts,
+    /// None if bearer tokens are not configured.
+    pub(crate) bearer: Option<BearerVerifier>,
+    /// For the stored policies that signatures refer to.
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) clock: Arc<Clock>,
 }
 
-impl Identity {
-    /// Whether the operation is allowed, as far as it does not depend on keys.
-    pub(crate) fn allows(&self, access: Access<'_>) -> Result<()> {
-        match self {
-            Self::Owner => Ok(()),
-            // The live service does not know access policies to bearers of tokens.
-            Self::Bearer(_) if access == Access::TableAcl => {
-                Err(ErrorCode::ResourceNotFound.into())
-            }
-            Self::Sas(grant) | Self::Bearer(grant) => grant.allows(access),
-        }
-    }
-
-    /// Whether the operation is allowed on this entity.
-    pub(crate) fn allows_key(
+impl Authenticator {
+    /// Finds out who asks. A header wins over a signature in the URL.
+    ///
+    /// # Errors
+    /// 400 for what cannot be read, 401 for no credentials or a bad token, 403 for wrong ones.
+    pub(crate) async fn authenticate(
         &self,
-        operation: EntityOperation,
-        partition_key: &str,
-        row_key: &str,
-    ) -> Result<()> {
-        match self {
-            Self::Owner | Self::Bearer(_) => Ok(()),
-            Self::Sas(grant) => grant.allows_key(operation, partition_key, row_key),
-        }
-    }
-
-    /// What queries are narrowed to.
-    pub(crate) fn key_range(&self) -> Option<&KeyRangeLimit> {
-        match self {
-            Self::Owner | Self::Bearer(_) => None,
-            Self::Sas(grant) => grant.key_range(),
-        }
-    }
-}
-
-/// Finds out who asks. A header wins over a signature in the URL.
-///
-/// # Errors
-/// 400 for what cannot be read, 401 for no credentials or a bad token, 403 for wrong ones.
-pub(crate) async fn authenticate(
-    state: &ServerState,
-    last: &LastSignedQuery,
-    account: &Account,
-    head: &RequestHead<'_>,
-) -> Result<Identity> {
-    let Some(header) = head.header(&AUTHORIZATION) else {
-        let token = sas_token(last, account, head)?;
-        return sas(state, account, head, &token).await;
-    };
-    match Authorization::parse(header)? {
-        Authorization::SharedKey { scheme, account: named, signature } => {
-            if named != account.name {
-                return Err(ErrorCode::AuthenticationFailed.into());
+        last: &LastSignedQuery,
+        account: &Account,
+        head: &RequestHead<'_>,
+    ) -> Result<Identity> {
+        let Some(header) = head.header(&AUTHORIZATION) else {
+            let token = sas_token(last, account, head)?;
+            return self.sas(account, head, &token).await;
+        };
+        match Authorization::parse(header)? {
+            Authorization::SharedKey { scheme, account: named, signature } => {
+                if named != account.name {
+                    return Err(ErrorCode::AuthenticationFailed.into());
+                }
+                shared_key(account, head, scheme, &signature, self.clock.now())
             }
-            shared_key(state, account, head, scheme, &signature)
+            Authorization::Bearer(token) => {
+                bearer::authenticate(self.bearer.as_ref(), head, token).await
+            }
         }
-        Authorization::Bearer(token) => bearer::authenticate(state, head, token).await,
+    }
+
+    /// Whether the holder of a signature may use it now, from there, under the policy that it refers to.
+    async fn sas(
+        &self,
+        account: &Account,
+        head: &RequestHead<'_>,
+        token: &VerifiedSas<'static>,
+    ) -> Result<Identity> {
+        let origin = RequestOrigin {
+            now: self.clock.now(),
+            client: head.peer.address.ip(),
+            https: head.peer.tls,
+        };
+        let Some(table) = token.policy_table() else {
+            return Ok(Identity::Sas(token.grant(&origin, &[])?));
+        };
+        // A table that does not exist has no policies, and the token is refused for it.
+        let table = match TableName::parse(table) {
+            Ok(name) => match self.catalogue.find(account.id, &name).await {
+                Ok(table) => Some(table),
+                Err(error) if error.code() == ErrorCode::TableNotFound => None,
+                Err(error) => return Err(error),
+            },
+            Err(_) => None,
+        };
+        let policies = table.as_ref().map_or(&[][..], |table| &table.policies);
+        Ok(Identity::Sas(token.grant(&origin, policies)?))
     }
 }
 
 fn shared_key(
-    state: &ServerState,
     account: &Account,
     head: &RequestHead<'_>,
     scheme: Scheme,
     signature: &Signature,
+    now: Ticks,
 ) -> Result<Identity> {
     let date = signed_date(head.header(&X_MS_DATE), head.header(&DATE))?;
-    check_date(date, state.clock.now())?;
+    check_date(date, now)?;
     let request = SignedRequest {
         verb: head.method,
         content_md5: head.header(&CONTENT_MD5).unwrap_or_default(),
@@ -138,31 +137,4 @@ fn sas_token(
     };
     last.remember(head.raw_query(), account.id, &token);
     Ok(token)
-}
-
-async fn sas(
-    state: &ServerState,
-    account: &Account,
-    head: &RequestHead<'_>,
-    token: &VerifiedSas<'static>,
-) -> Result<Identity> {
-    let origin = RequestOrigin {
-        now: state.clock.now(),
-        client: head.peer.address.ip(),
-        https: head.peer.tls,
-    };
-    let Some(table) = token.policy_table() else {
-        return Ok(Identity::Sas(token.grant(&origin, &[])?));
-    };
-    // A table that does not exist has no policies, and the token is refused for it.
-    let table = match TableName::parse(table) {
-        Ok(name) => match state.catalogue.find(account.id, &name).await {
-            Ok(table) => Some(table),
-            Err(error) if error.code() == ErrorCode::TableNotFound => None,
-            Err(error) => return Err(error),
-        },
-        Err(_) => None,
-    };
-    let policies = table.as_ref().map_or(&[][..], |table| &table.policies);
-    Ok(Identity::Sas(token.grant(&origin, policies)?))
 }

@@ -14,15 +14,16 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use tavola_wire::Service;
 
 use crate::net::memory_budget::MemoryBudget;
-use crate::table::operation::OperationName;
+use crate::operations::{OperationIndex, OperationSpec, PREFLIGHT, UNRECOGNIZED};
 
 /// The counters of the service.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
-    by_operation: Vec<OperationMetrics>,
+    services: Vec<ServiceMetrics>,
     pub connections: Gauge,
     pub connections_refused: Counter,
     pub connections_stalled: Counter,
@@ -34,6 +35,16 @@ pub(crate) struct Metrics {
     pub panics: Counter,
 }
 
+/// The operations of one service.
+#[derive(Debug)]
+struct ServiceMetrics {
+    service: Service,
+    /// In the order of the service's table.
+    operations: Vec<OperationMetrics>,
+    preflight: OperationMetrics,
+    unrecognized: OperationMetrics,
+}
+
 /// One operation's requests by status class, and their latency.
 #[derive(Debug)]
 struct OperationMetrics {
@@ -43,12 +54,14 @@ struct OperationMetrics {
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct RequestLabels {
+    service: &'static str,
     operation: &'static str,
     class: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OperationLabels {
+    service: &'static str,
     operation: &'static str,
 }
 
@@ -60,7 +73,11 @@ fn latency_buckets() -> impl Iterator<Item = f64> {
 }
 
 impl Metrics {
-    pub(crate) fn new(memory_budget: &Arc<MemoryBudget>) -> Self {
+    /// For these services and their operations.
+    pub(crate) fn new(
+        services: &[(Service, &'static [OperationSpec])],
+        memory_budget: &Arc<MemoryBudget>,
+    ) -> Self {
         let mut registry = Registry::with_prefix("tavola");
         let requests = Family::<RequestLabels, Counter>::default();
         registry.register("requests", "Requests answered", requests.clone());
@@ -68,18 +85,28 @@ impl Metrics {
             Histogram::new(latency_buckets())
         });
         registry.register("request_seconds", "Time to answer", seconds.clone());
-        let by_operation = OperationName::ALL
-            .iter()
-            .map(|operation| {
-                let operation = operation.as_str();
+        let of_service = |(service, specs): &(Service, &'static [OperationSpec])| {
+            let service = *service;
+            let of_operation = |operation| {
+                let label = service.name();
                 OperationMetrics {
                     by_class: CLASSES.map(|class| {
-                        requests.get_or_create(&RequestLabels { operation, class }).clone()
+                        let labels = RequestLabels { service: label, operation, class };
+                        requests.get_or_create(&labels).clone()
                     }),
-                    seconds: seconds.get_or_create(&OperationLabels { operation }).clone(),
+                    seconds: seconds
+                        .get_or_create(&OperationLabels { service: label, operation })
+                        .clone(),
                 }
-            })
-            .collect();
+            };
+            ServiceMetrics {
+                service,
+                operations: specs.iter().map(|spec| of_operation(spec.name)).collect(),
+                preflight: of_operation(PREFLIGHT),
+                unrecognized: of_operation(UNRECOGNIZED),
+            }
+        };
+        let services = services.iter().map(of_service).collect();
         let connections = Gauge::default();
         registry.register("connections", "Open connections", connections.clone());
         registry.register_collector(Box::new(MessageMemoryBytes(memory_budget.clone())));
@@ -89,7 +116,7 @@ impl Metrics {
             counter
         };
         Self {
-            by_operation,
+            services,
             connections,
             connections_refused: counter("connections_refused", "Connections refused: too many"),
             connections_stalled: counter(
@@ -114,8 +141,21 @@ impl Metrics {
         register(&mut self.registry);
     }
 
-    pub(crate) fn answered(&self, operation: OperationName, status: u16, elapsed: Duration) {
-        let metrics = &self.by_operation[operation as usize];
+    pub(crate) fn answered(
+        &self,
+        service: Service,
+        operation: OperationIndex,
+        status: u16,
+        elapsed: Duration,
+    ) {
+        let Some(of_service) = self.services.iter().find(|of| of.service == service) else {
+            return;
+        };
+        let metrics = match operation {
+            OperationIndex::Of(index) => &of_service.operations[index],
+            OperationIndex::Preflight => &of_service.preflight,
+            OperationIndex::Unrecognized => &of_service.unrecognized,
+        };
         let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
         metrics.by_class[class].inc();
         metrics.seconds.observe(elapsed.as_secs_f64());
@@ -146,22 +186,35 @@ impl Collector for MessageMemoryBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operations::Effect;
+    use crate::request::body::BodyLimit;
+
+    const SPECS: &[OperationSpec] = &[
+        OperationSpec { name: "Read", effect: Effect::Read, body: BodyLimit::Whole(0) },
+        OperationSpec { name: "Write", effect: Effect::Write, body: BodyLimit::Whole(0) },
+    ];
 
     #[test]
-    fn answers_are_counted_by_operation_and_class() {
-        let metrics = Metrics::new(&Arc::new(MemoryBudget::new(0)));
-        metrics.answered(OperationName::GetEntity, 200, Duration::from_millis(1));
-        metrics.answered(OperationName::GetEntity, 404, Duration::from_millis(1));
-        metrics.answered(OperationName::GetEntity, 404, Duration::from_millis(1));
+    fn answers_are_counted_by_service_operation_and_class() {
+        let services = [(Service::Table, SPECS), (Service::Queue, SPECS)];
+        let metrics = Metrics::new(&services, &Arc::new(MemoryBudget::new(0)));
+        let answered = |service, operation, status| {
+            metrics.answered(service, operation, status, Duration::from_millis(1));
+        };
+        answered(Service::Table, OperationIndex::Of(1), 200);
+        answered(Service::Table, OperationIndex::Of(1), 404);
+        answered(Service::Table, OperationIndex::Of(1), 404);
+        answered(Service::Queue, OperationIndex::Of(1), 404);
+        answered(Service::Queue, OperationIndex::Unrecognized, 400);
         let text = metrics.encode();
-        assert!(
-            text.contains("tavola_requests_total{operation=\"GetEntity\",class=\"2xx\"} 1"),
-            "{text}"
-        );
-        assert!(
-            text.contains("tavola_requests_total{operation=\"GetEntity\",class=\"4xx\"} 2"),
-            "{text}"
-        );
-        assert!(text.contains("tavola_request_seconds_count{operation=\"GetEntity\"} 3"), "{text}");
+        for line in [
+            "tavola_requests_total{service=\"table\",operation=\"Write\",class=\"2xx\"} 1",
+            "tavola_requests_total{service=\"table\",operation=\"Write\",class=\"4xx\"} 2",
+            "tavola_requests_total{service=\"queue\",operation=\"Write\",class=\"4xx\"} 1",
+            "tavola_requests_total{service=\"queue\",operation=\"Unrecognized\",class=\"4xx\"} 1",
+            "tavola_request_seconds_count{service=\"table\",operation=\"Write\"} 3",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-use crate::request::respond::Reply;
+use crate::request::reply::Reply;
 
 /// Sent to a connection beyond the limit, before it is closed.
 const REFUSAL: &[u8] =

@@ -14,10 +14,17 @@ use crate::net::memory_budget::{Held, MemoryBudget};
 use crate::net::stall_timeout::StallTimeout;
 
 /// Most clients write all of a body before they read, and would meet a closed connection instead of the answer.
-/// So what is refused is still taken in and thrown away, up to so many times the largest body.
-const DISCARD_FACTOR: usize = 8;
+/// So what is refused is still taken in and thrown away, up to this many bytes.
+const DISCARD_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What a piece counts for at least then: one of a few bytes takes as much work as a larger one.
 const DISCARD_PIECE_BYTES_MIN: usize = 256;
+
+/// How much of a body an operation takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyLimit {
+    /// All of it in memory, up to that many bytes.
+    Whole(usize),
+}
 
 /// A body that has been read, and its share of the memory for messages.
 #[derive(Debug, Default)]
@@ -33,13 +40,15 @@ pub(crate) struct RequestBody {
 /// `ServerBusy` when too many others are on their way.
 pub(crate) async fn read(
     body: &mut Incoming,
+    limit: BodyLimit,
     limits: &Limits,
     memory: &Arc<MemoryBudget>,
 ) -> Result<RequestBody> {
     if body.is_end_stream() {
         return Ok(RequestBody::default());
     }
-    if body.size_hint().lower() > limits.body_bytes_max as u64 {
+    let BodyLimit::Whole(bytes_max) = limit;
+    if body.size_hint().lower() > bytes_max as u64 {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }
     let mut held = None;
@@ -48,7 +57,7 @@ pub(crate) async fn read(
     let mut all = BytesMut::new();
     while let Some(data) = next(body, &mut stall_timeout).await? {
         let length = all.len() + first.len() + data.len();
-        if length > limits.body_bytes_max {
+        if length > bytes_max {
             return Err(ErrorCode::RequestBodyTooLarge.into());
         }
         memory.take(&mut held, length)?;
@@ -68,7 +77,7 @@ pub(crate) async fn read(
 
 /// Takes in what is left of the body of a request that has been refused.
 pub(crate) async fn discard(body: &mut Incoming, limits: &Limits) {
-    let mut left = limits.body_bytes_max * DISCARD_FACTOR;
+    let mut left = DISCARD_BYTES_MAX;
     let mut stall_timeout = StallTimeout::new(limits.transfer_timeout);
     // What goes on for longer, or comes too slowly, ends with the connection.
     while let Ok(Some(data)) = next(body, &mut stall_timeout).await {

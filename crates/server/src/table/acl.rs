@@ -1,26 +1,30 @@
 //! Get and Set Table ACL: the stored access policies that shared access signatures refer to.
 
 use http::StatusCode;
-use tavola_wire::auth::sas::Access;
 use tavola_wire::table::names::TableName;
 use tavola_wire::xml::acl;
 
+use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::request::respond::{self, Reply};
+use crate::request::reply::Reply;
+use crate::request::respond;
 
-pub(crate) async fn get(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
-    context.identity.allows(Access::TableAcl)?;
+pub(crate) async fn get(
+    context: &RequestContext<'_>,
+    _permit: Permit<'_>,
+    name: &TableName<'_>,
+) -> Result<Reply> {
     let table = context.state.catalogue.find(context.account.id, name).await?;
     Ok(respond::xml(acl::write(&table.policies)))
 }
 
 pub(crate) async fn set(
     context: &RequestContext<'_>,
+    _permit: Permit<'_>,
     name: &TableName<'_>,
     body: &[u8],
 ) -> Result<Reply> {
-    context.identity.allows(Access::TableAcl)?;
     let catalogue = &context.state.catalogue;
     catalogue.find(context.account.id, name).await?;
     let policies = acl::parse(body)?;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use http::header::CONTENT_TYPE;
-use tavola_wire::auth::sas::{Access, EntityOperation};
+use tavola_wire::auth::sas::{Access as TableAccess, EntityOperation};
 use tavola_wire::table::ResourcePath;
 use tavola_wire::table::batch::request::OPERATIONS_MAX;
 use tavola_wire::table::batch::response::{Outcome, indexed_message};
@@ -19,32 +19,39 @@ use tavola_wire::{ErrorCode, StorageError};
 
 use super::change_set::{self, Refused};
 use super::entity_change::{Applied, Condition, EntityChange};
+use super::odata::{self, is_front_end};
+use super::operation::EntityAddress;
 use super::update_entity::{entity_operation, refuse_if_none_match};
 use super::{get_entity, insert_entity};
+use crate::auth::permit::{Access, Permit};
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::request::respond::{self, Reply, is_front_end};
+use crate::request::reply::Reply;
 use crate::storage::catalogue::Table;
-use crate::table::operation::EntityAddress;
 
-pub(crate) async fn run(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
+pub(crate) async fn run(
+    context: &RequestContext<'_>,
+    permit: Permit<'_>,
+    body: &[u8],
+) -> Result<Reply> {
     let content_type = context.head.header(&CONTENT_TYPE).unwrap_or_default();
     let batch = BatchRequest::parse(content_type, body)?;
     let id = context.state.ids.next().to_string();
     let mut writer = BatchWriter::new(&id);
     match &batch.parts[..] {
         [Part::Single(operation)] if operation.verb == Verb::Get => {
-            query(context, operation, &mut writer).await?;
+            query(context, permit, operation, &mut writer).await?;
         }
-        parts => changesets(context, parts, &mut writer).await?,
+        parts => changesets(context, permit, parts, &mut writer).await?,
     }
     let content_type = writer.content_type();
-    Ok(respond::multipart(&content_type, writer.finish()))
+    Ok(odata::multipart(&content_type, writer.finish()))
 }
 
 /// The first changeset is executed; any other is refused in its place.
 async fn changesets(
     context: &RequestContext<'_>,
+    permit: Permit<'_>,
     parts: &[Part<'_>],
     writer: &mut BatchWriter<'_>,
 ) -> Result<()> {
@@ -57,7 +64,7 @@ async fn changesets(
     for (index, part) in parts.iter().enumerate() {
         let Part::Changeset(changeset) = part else { continue };
         let outcome = match index {
-            0 => execute(context, changeset).await,
+            0 => execute(context, permit, changeset).await,
             _ => Err(Refused { index: 0, error: ErrorCode::InvalidInput.into() }),
         };
         let id = context.state.ids.next().to_string();
@@ -81,6 +88,7 @@ async fn changesets(
 /// Makes all changes of a changeset, or none.
 async fn execute(
     context: &RequestContext<'_>,
+    permit: Permit<'_>,
     changeset: &Changeset<'_>,
 ) -> Result<Vec<Answer>, Refused> {
     if changeset.exceeds_limit {
@@ -88,7 +96,7 @@ async fn execute(
     }
     let mut prepared = Prepared::default();
     for (index, operation) in changeset.operations.iter().enumerate() {
-        prepared.add(context, operation).await.map_err(|error| Refused { index, error })?;
+        prepared.add(context, permit, operation).await.map_err(|error| Refused { index, error })?;
     }
     let Some((table, name)) = prepared.table else { return Ok(Vec::new()) };
     let levels = prepared.levels;
@@ -119,7 +127,13 @@ struct Prepared {
 }
 
 impl Prepared {
-    async fn add(&mut self, context: &RequestContext<'_>, operation: &Operation<'_>) -> Result<()> {
+    /// Each change asks for a permit of its own.
+    async fn add(
+        &mut self,
+        context: &RequestContext<'_>,
+        batch: Permit<'_>,
+        operation: &Operation<'_>,
+    ) -> Result<()> {
         let resource = operation.resource(&context.account.name)?;
         let Some(name) = resource.table().cloned() else {
             return Err(ErrorCode::InvalidInput.into());
@@ -132,7 +146,7 @@ impl Prepared {
             }
             _ => return Err(ErrorCode::InvalidInput.into()),
         };
-        context.identity.allows(Access::Entity { table: name.as_str(), operation: kind })?;
+        let permit = batch.for_part(entity_access(&name, kind))?;
         match &self.table {
             None => {
                 let table = context.state.catalogue.find(context.account.id, &name).await?;
@@ -151,7 +165,7 @@ impl Prepared {
             }
             _ => EntityChange::insert(operation.body)?,
         };
-        context.identity.allows_key(kind, &change.partition_key, &change.row_key)?;
+        permit.check_key(&change.partition_key, &change.row_key)?;
         if self.changes.first().is_some_and(|first| first.partition_key != change.partition_key) {
             return Err(ErrorCode::CommandsInBatchActOnDifferentPartitions.into());
         }
@@ -259,11 +273,12 @@ impl Failure {
 /// The query that a batch may consist of: one entity by its keys.
 async fn query(
     context: &RequestContext<'_>,
+    permit: Permit<'_>,
     operation: &Operation<'_>,
     writer: &mut BatchWriter<'_>,
 ) -> Result<()> {
     let level = level(operation)?;
-    let found = read(context, operation, level).await;
+    let found = read(context, permit, operation, level).await;
     match found {
         Ok((body, timestamp)) => {
             let etag = timestamp.to_etag();
@@ -285,6 +300,7 @@ async fn query(
 
 async fn read(
     context: &RequestContext<'_>,
+    batch: Permit<'_>,
     operation: &Operation<'_>,
     level: MetadataLevel,
 ) -> Result<(Vec<u8>, tavola_wire::Ticks)> {
@@ -292,10 +308,15 @@ async fn read(
         ResourcePath::Entity { table, partition_key, row_key } => {
             let address = EntityAddress { table, partition_key, row_key };
             let query = operation.query()?;
-            get_entity::read(context, &address, level, query.select()).await
+            let permit = batch.for_part(entity_access(&address.table, EntityOperation::Get))?;
+            get_entity::read(context, permit, &address, level, query.select()).await
         }
         _ => Err(StorageError::new(ErrorCode::NotImplemented)),
     }
+}
+
+fn entity_access<'a>(table: &'a TableName<'_>, operation: EntityOperation) -> Access<'a> {
+    Access::Table(TableAccess::Entity { table: table.as_str(), operation })
 }
 
 fn preference(operation: &Operation<'_>) -> Option<Preference> {

@@ -1,35 +1,39 @@
 //! Create Table.
 
 use http::StatusCode;
-use tavola_wire::auth::sas::Access;
 use tavola_wire::table::json::{TableFormat, read_table_name};
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::negotiate::{MetadataLevel, Preference};
 
+use super::odata;
+use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::request::respond::{self, Reply};
+use crate::request::reply::Reply;
 
-pub(crate) async fn run(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply> {
-    context.identity.allows(Access::CreateTable)?;
-    context.head.expect_json()?;
-    let preference = context.head.preference();
+pub(crate) async fn run(
+    context: &RequestContext<'_>,
+    _permit: Permit<'_>,
+    body: &[u8],
+) -> Result<Reply> {
+    odata::expect_json(context.head)?;
+    let preference = odata::preference(context.head);
     let level = match preference {
         Some(Preference::ReturnNoContent) => MetadataLevel::Minimal,
-        _ => context.head.level()?,
+        _ => odata::level(context.head)?,
     };
     let name = TableName::parse(read_table_name(body)?)?;
     context.state.catalogue.create(context.account.id, &name, context.stamp()).await?;
 
     let base = context.head.base();
     let mut reply = match preference {
-        Some(Preference::ReturnNoContent) => respond::no_content(),
+        Some(Preference::ReturnNoContent) => odata::no_content(),
         _ => {
             let format = TableFormat { level, base: &base, account: &context.account.name };
-            respond::json(StatusCode::CREATED, level, format.element(name.as_str()))
+            odata::json(StatusCode::CREATED, level, format.element(name.as_str()))
         }
     };
-    respond::set_location(&mut reply, &format!("{base}/Tables('{name}')"), preference);
-    respond::set_preference_applied(&mut reply, preference);
+    odata::set_location(&mut reply, &format!("{base}/Tables('{name}')"), preference);
+    odata::set_preference_applied(&mut reply, preference);
     Ok(reply)
 }

@@ -1,14 +1,18 @@
 //! Delete Table: the name is free at once, the space comes back in the background.
 
-use tavola_wire::auth::sas::Access;
 use tavola_wire::table::names::TableName;
 
+use super::odata;
+use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::request::respond::{self, Reply};
+use crate::request::reply::Reply;
 
-pub(crate) async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
-    context.identity.allows(Access::DeleteTable)?;
+pub(crate) async fn run(
+    context: &RequestContext<'_>,
+    _permit: Permit<'_>,
+    name: &TableName<'_>,
+) -> Result<Reply> {
     context.state.catalogue.drop_table(context.account.id, name, context.stamp()).await?;
-    Ok(respond::no_content())
+    Ok(odata::no_content())
 }

@@ -11,8 +11,8 @@ use tavola_wire::table::stored::{EntityRef, check_entity, merge, set_timestamp};
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError, Ticks};
 
+use super::operation::EntityAddress;
 use crate::error::{Result, corrupt};
-use crate::table::operation::EntityAddress;
 
 /// One change of one entity.
 #[derive(Debug)]

@@ -3,47 +3,48 @@
 use http::StatusCode;
 use tavola_engine::Reader;
 use tavola_wire::ErrorCode;
-use tavola_wire::auth::sas::{Access, EntityOperation};
 use tavola_wire::table::json::EntityFormat;
 use tavola_wire::table::negotiate::MetadataLevel;
 use tavola_wire::table::stored::EntityRef;
 
+use super::odata;
+use super::operation::EntityAddress;
+use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
-use crate::request::respond::{self, Reply};
-use crate::table::operation::EntityAddress;
+use crate::request::reply::Reply;
 
 pub(crate) async fn run(
     context: &RequestContext<'_>,
+    permit: Permit<'_>,
     address: &EntityAddress<'_>,
 ) -> Result<Reply> {
-    let level = context.head.level()?;
+    let level = odata::level(context.head)?;
     let select = context.head.query.select();
-    let (body, etag) = read(context, address, level, select).await?;
-    let mut reply = respond::json(StatusCode::OK, level, body);
-    respond::set_etag(&mut reply, etag);
+    let (body, etag) = read(context, permit, address, level, select).await?;
+    let mut reply = odata::json(StatusCode::OK, level, body);
+    odata::set_etag(&mut reply, etag);
     Ok(reply)
 }
 
 /// The entity as JSON and its timestamp; also the query of a batch.
 pub(crate) async fn read(
     context: &RequestContext<'_>,
+    permit: Permit<'_>,
     address: &EntityAddress<'_>,
     level: MetadataLevel,
     select: Option<&str>,
 ) -> Result<(Vec<u8>, tavola_wire::Ticks)> {
     let table_name = address.table.as_str();
-    let operation = EntityOperation::Get;
-    context.identity.allows(Access::Entity { table: table_name, operation })?;
     let table = context.state.catalogue.find(context.account.id, &address.table).await?;
     let partition_key = address.partition_key.for_read()?;
     let row_key = address.row_key.for_read()?;
-    context.identity.allows_key(operation, partition_key, row_key)?;
+    permit.check_key(partition_key, row_key)?;
     let stored = context.state.engine.get(&table.keys().key(partition_key, row_key)).await;
     let stored = stored.map_err(engine_error)?.ok_or(ErrorCode::ResourceNotFound)?;
     let entity = EntityRef::parse(&stored).map_err(corrupt)?;
     let account = &context.account.name;
-    let base = context.head.metadata_base(level);
+    let base = odata::metadata_base(context.head, level);
     let format = EntityFormat::new(level, &base, account, table_name, select)?;
     let mut body = Vec::with_capacity(512 + 2 * stored.len());
     format.push_element(&mut body, partition_key, row_key, entity).map_err(corrupt)?;

@@ -2,17 +2,21 @@
 
 use http::StatusCode;
 use tavola_wire::ErrorCode;
-use tavola_wire::auth::sas::Access;
 use tavola_wire::table::json::TableFormat;
 use tavola_wire::table::names::TableName;
 
+use super::odata;
+use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::request::respond::{self, Reply};
+use crate::request::reply::Reply;
 
-pub(crate) async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
-    context.identity.allows(Access::QueryTables)?;
-    let level = context.head.level()?;
+pub(crate) async fn run(
+    context: &RequestContext<'_>,
+    _permit: Permit<'_>,
+    name: &TableName<'_>,
+) -> Result<Reply> {
+    let level = odata::level(context.head)?;
     let found = context.state.catalogue.find(context.account.id, name).await;
     // Here a missing table is a missing resource.
     let table = found.map_err(|error| match error.code() {
@@ -21,5 +25,5 @@ pub(crate) async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> R
     })?;
     let base = context.head.base();
     let format = TableFormat { level, base: &base, account: &context.account.name };
-    Ok(respond::json(StatusCode::OK, level, format.element(&table.name)))
+    Ok(odata::json(StatusCode::OK, level, format.element(&table.name)))
 }

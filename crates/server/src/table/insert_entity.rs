@@ -2,7 +2,6 @@
 
 use http::StatusCode;
 use tavola_wire::ErrorCode;
-use tavola_wire::auth::sas::{Access, EntityOperation};
 use tavola_wire::table::json::EntityFormat;
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::negotiate::{MetadataLevel, Preference};
@@ -11,42 +10,43 @@ use tavola_wire::uri::percent::write_entity_link;
 
 use super::change_set;
 use super::entity_change::{Applied, EntityChange};
+use super::odata;
+use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt};
-use crate::request::respond::{self, Reply};
+use crate::request::reply::Reply;
 
 pub(crate) async fn run(
     context: &RequestContext<'_>,
+    permit: Permit<'_>,
     name: &TableName<'_>,
     body: &[u8],
 ) -> Result<Reply> {
-    let operation = EntityOperation::Insert;
-    context.identity.allows(Access::Entity { table: name.as_str(), operation })?;
-    context.head.expect_json()?;
-    let preference = context.head.preference();
+    odata::expect_json(context.head)?;
+    let preference = odata::preference(context.head);
     let level = match preference {
         Some(Preference::ReturnNoContent) => MetadataLevel::Minimal,
-        _ => context.head.level()?,
+        _ => odata::level(context.head)?,
     };
     let table = context.state.catalogue.find(context.account.id, name).await?;
     let change = EntityChange::insert(body)?;
     let (partition_key, row_key) = (change.partition_key.clone(), change.row_key.clone());
-    context.identity.allows_key(operation, &partition_key, &row_key)?;
+    permit.check_key(&partition_key, &row_key)?;
     let applied = change_set::commit(context, &table, vec![change]).await;
     let applied = applied.map_err(|refused| refused.error)?.pop();
     let applied = applied.ok_or(ErrorCode::InternalError)?;
 
     let mut reply = match preference {
-        Some(Preference::ReturnNoContent) => respond::no_content(),
+        Some(Preference::ReturnNoContent) => odata::no_content(),
         _ => {
             let echo = echo(context, name, &partition_key, &row_key, &applied, level)?;
-            respond::json(StatusCode::CREATED, level, echo)
+            odata::json(StatusCode::CREATED, level, echo)
         }
     };
     let url = location(&context.head.base(), name, &partition_key, &row_key);
-    respond::set_location(&mut reply, &url, preference);
-    respond::set_preference_applied(&mut reply, preference);
-    respond::set_etag(&mut reply, applied.timestamp);
+    odata::set_location(&mut reply, &url, preference);
+    odata::set_preference_applied(&mut reply, preference);
+    odata::set_etag(&mut reply, applied.timestamp);
     Ok(reply)
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn echo(
 ) -> Result<Vec<u8>> {
     let stored = applied.entity.as_ref().ok_or(ErrorCode::InternalError)?;
     let entity = EntityRef::parse(stored).map_err(corrupt)?;
-    let (base, account) = (context.head.metadata_base(level), &context.account.name);
+    let (base, account) = (odata::metadata_base(context.head, level), &context.account.name);
     let format = EntityFormat::new(level, &base, account, table.as_str(), None)?;
     let mut body = Vec::with_capacity(512 + 2 * stored.len());
     format.push_element(&mut body, partition_key, row_key, entity).map_err(corrupt)?;

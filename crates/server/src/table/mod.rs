@@ -1,21 +1,111 @@
-//! The operations of the table service, one file each: parsed input, the keys it touches, the reply.
+//! The table service: one file per operation, with parsed input, the keys it touches and the reply.
 //!
 //! [`entity_change`] is the heart: what inserting, replacing, merging and deleting an entity mean, as one pure
 //! function that single requests and transactions share.
 
-pub(crate) mod acl;
-pub(crate) mod batch;
-pub(crate) mod change_set;
-pub(crate) mod create_table;
-pub(crate) mod delete_table;
-pub(crate) mod entity_change;
-pub(crate) mod entity_page;
-pub(crate) mod get_entity;
-pub(crate) mod get_table;
-pub(crate) mod insert_entity;
-pub(crate) mod operation;
-pub(crate) mod query_entities;
-pub(crate) mod query_tables;
-pub(crate) mod service_properties;
-pub(crate) mod service_stats;
-pub(crate) mod update_entity;
+mod acl;
+mod batch;
+mod change_set;
+mod create_table;
+mod delete_table;
+mod entity_change;
+mod entity_page;
+mod get_entity;
+mod get_table;
+mod insert_entity;
+mod odata;
+mod operation;
+mod query_entities;
+mod query_tables;
+mod service_properties;
+mod service_stats;
+mod update_entity;
+
+use http::header::IF_MATCH;
+use tavola_wire::table::ResourcePath;
+use tavola_wire::verb::Verb;
+use tavola_wire::{Service, StorageError};
+
+use crate::auth::accounts::Account;
+use crate::auth::permit::{Access, Permit};
+use crate::context::RequestContext;
+use crate::error::Result;
+use crate::operations::OperationSpec;
+use crate::request::body::RequestBody;
+use crate::request::head::RequestHead;
+use crate::request::reply::Reply;
+use crate::tenant::{FailedRequest, Operation, Tenant};
+
+pub(crate) use operation::TableOperation;
+
+pub(crate) struct TableService;
+
+impl Tenant for TableService {
+    const SERVICE: Service = Service::Table;
+    type Operation<'a> = TableOperation<'a>;
+
+    fn route<'a>(
+        verb: Verb,
+        head: &'a RequestHead<'a>,
+        account: &Account,
+    ) -> Result<TableOperation<'a>> {
+        let resource = ResourcePath::parse(head.address.resource_path, &account.name)?;
+        operation::route(verb, resource, &head.query)
+    }
+
+    fn refuse_unserved_options(head: &RequestHead<'_>) -> Result<()> {
+        head.query.refuse_unserved_options()
+    }
+
+    fn error(error: &StorageError, failed: &FailedRequest<'_>) -> Reply {
+        odata::error(error, failed)
+    }
+}
+
+impl Operation for TableOperation<'_> {
+    const SPECS: &'static [OperationSpec] = Self::SPECS;
+
+    fn index(&self) -> usize {
+        self.index()
+    }
+
+    fn access(&self, head: &RequestHead<'_>) -> Access<'_> {
+        operation::access(self, head.has_header(&IF_MATCH))
+    }
+
+    /// The operations that do most per request are boxed: the others would carry their size through every move.
+    async fn run(
+        self,
+        context: &RequestContext<'_>,
+        permit: Permit<'_>,
+        body: RequestBody,
+    ) -> Result<Reply> {
+        let body = &body.bytes;
+        match self {
+            Self::QueryTables => Box::pin(query_tables::run(context, permit)).await,
+            Self::GetTable(name) => get_table::run(context, permit, &name).await,
+            Self::CreateTable => Box::pin(create_table::run(context, permit, body)).await,
+            Self::DeleteTable(name) => Box::pin(delete_table::run(context, permit, &name)).await,
+            Self::GetTableAcl(name) => acl::get(context, permit, &name).await,
+            Self::SetTableAcl(name) => Box::pin(acl::set(context, permit, &name, body)).await,
+            Self::QueryEntities(table) => {
+                Box::pin(query_entities::run(context, permit, &table)).await
+            }
+            Self::InsertEntity(table) => insert_entity::run(context, permit, &table, body).await,
+            Self::GetEntity(address) => get_entity::run(context, permit, &address).await,
+            Self::UpdateEntity(address) => {
+                update_entity::run(context, permit, Verb::Put, &address, body).await
+            }
+            Self::MergeEntity(address) => {
+                update_entity::run(context, permit, Verb::Merge, &address, body).await
+            }
+            Self::DeleteEntity(address) => {
+                update_entity::run(context, permit, Verb::Delete, &address, body).await
+            }
+            Self::Batch => Box::pin(batch::run(context, permit, body)).await,
+            Self::GetServiceProperties => Ok(service_properties::get(context, permit)),
+            Self::SetServiceProperties => service_properties::set(context, permit, body).await,
+            Self::GetServiceStats => service_stats::run(context, permit),
+        }
+    }
+}

@@ -1,34 +1,43 @@
-//! Which operation a request is: a pure function of method, path, query and headers.
+//! The operations of the table service: the table of them, which one a request is, and what each needs.
 //!
-//! Done by hand, because the protocol's routes live in parentheses, `comp=` and headers.
+//! Routes are written by hand, because the protocol's live in parentheses, `comp=` and headers.
 
+use tavola_wire::auth::sas::{Access as TableAccess, EntityOperation};
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::{ResourcePath, UrlKey};
 use tavola_wire::uri::QueryString;
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
 
+use crate::auth::permit::Access;
 use crate::error::Result;
+use crate::operations::operations;
+use crate::request::body::BodyLimit;
 
-/// An operation of the table service and what it addresses.
-#[derive(Clone, Debug)]
-pub(crate) enum Operation<'a> {
-    QueryTables,
-    GetTable(TableName<'a>),
-    CreateTable,
-    DeleteTable(TableName<'a>),
-    GetTableAcl(TableName<'a>),
-    SetTableAcl(TableName<'a>),
-    QueryEntities(TableName<'a>),
-    InsertEntity(TableName<'a>),
-    GetEntity(EntityAddress<'a>),
-    UpdateEntity(EntityAddress<'a>),
-    MergeEntity(EntityAddress<'a>),
-    DeleteEntity(EntityAddress<'a>),
-    Batch,
-    GetServiceProperties,
-    SetServiceProperties,
-    GetServiceStats,
+/// The largest body of the protocol: an entity group transaction of 4 MiB.
+const BODY: BodyLimit = BodyLimit::Whole(4 * 1024 * 1024);
+
+operations! {
+    /// An operation of the table service and what it addresses.
+    #[derive(Clone, Debug)]
+    pub(crate) enum TableOperation<'a> {
+        QueryTables                     => Read, BODY;
+        GetTable(TableName<'a>)         => Read, BODY;
+        CreateTable                     => Write, BODY;
+        DeleteTable(TableName<'a>)      => Write, BODY;
+        GetTableAcl(TableName<'a>)      => Read, BODY;
+        SetTableAcl(TableName<'a>)      => Write, BODY;
+        QueryEntities(TableName<'a>)    => Read, BODY;
+        InsertEntity(TableName<'a>)     => Write, BODY;
+        GetEntity(EntityAddress<'a>)    => Read, BODY;
+        UpdateEntity(EntityAddress<'a>) => Write, BODY;
+        MergeEntity(EntityAddress<'a>)  => Write, BODY;
+        DeleteEntity(EntityAddress<'a>) => Write, BODY;
+        Batch                           => ByBody, BODY;
+        GetServiceProperties            => Read, BODY;
+        SetServiceProperties            => Write, BODY;
+        GetServiceStats                 => Read, BODY;
+    }
 }
 
 /// One entity, as a URL names it.
@@ -39,124 +48,15 @@ pub(crate) struct EntityAddress<'a> {
     pub row_key: UrlKey<'a>,
 }
 
-/// The operation's name in metrics and logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub(crate) enum OperationName {
-    QueryTables,
-    GetTable,
-    CreateTable,
-    DeleteTable,
-    GetTableAcl,
-    SetTableAcl,
-    QueryEntities,
-    InsertEntity,
-    GetEntity,
-    UpdateEntity,
-    MergeEntity,
-    DeleteEntity,
-    Batch,
-    GetServiceProperties,
-    SetServiceProperties,
-    GetServiceStats,
-    Preflight,
-    /// A request that named no operation.
-    Unrecognized,
-}
-
-impl OperationName {
-    pub(crate) const ALL: [OperationName; 18] = [
-        Self::QueryTables,
-        Self::GetTable,
-        Self::CreateTable,
-        Self::DeleteTable,
-        Self::GetTableAcl,
-        Self::SetTableAcl,
-        Self::QueryEntities,
-        Self::InsertEntity,
-        Self::GetEntity,
-        Self::UpdateEntity,
-        Self::MergeEntity,
-        Self::DeleteEntity,
-        Self::Batch,
-        Self::GetServiceProperties,
-        Self::SetServiceProperties,
-        Self::GetServiceStats,
-        Self::Preflight,
-        Self::Unrecognized,
-    ];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::QueryTables => "QueryTables",
-            Self::GetTable => "GetTable",
-            Self::CreateTable => "CreateTable",
-            Self::DeleteTable => "DeleteTable",
-            Self::GetTableAcl => "GetTableAcl",
-            Self::SetTableAcl => "SetTableAcl",
-            Self::QueryEntities => "QueryEntities",
-            Self::InsertEntity => "InsertEntity",
-            Self::GetEntity => "GetEntity",
-            Self::UpdateEntity => "UpdateEntity",
-            Self::MergeEntity => "MergeEntity",
-            Self::DeleteEntity => "DeleteEntity",
-            Self::Batch => "Batch",
-            Self::GetServiceProperties => "GetServiceProperties",
-            Self::SetServiceProperties => "SetServiceProperties",
-            Self::GetServiceStats => "GetServiceStats",
-            Self::Preflight => "Preflight",
-            Self::Unrecognized => "Unrecognized",
-        }
-    }
-}
-
-impl Operation<'_> {
-    pub(crate) fn name(&self) -> OperationName {
-        match self {
-            Self::QueryTables => OperationName::QueryTables,
-            Self::GetTable(_) => OperationName::GetTable,
-            Self::CreateTable => OperationName::CreateTable,
-            Self::DeleteTable(_) => OperationName::DeleteTable,
-            Self::GetTableAcl(_) => OperationName::GetTableAcl,
-            Self::SetTableAcl(_) => OperationName::SetTableAcl,
-            Self::QueryEntities(_) => OperationName::QueryEntities,
-            Self::InsertEntity(_) => OperationName::InsertEntity,
-            Self::GetEntity(_) => OperationName::GetEntity,
-            Self::UpdateEntity(_) => OperationName::UpdateEntity,
-            Self::MergeEntity(_) => OperationName::MergeEntity,
-            Self::DeleteEntity(_) => OperationName::DeleteEntity,
-            Self::Batch => OperationName::Batch,
-            Self::GetServiceProperties => OperationName::GetServiceProperties,
-            Self::SetServiceProperties => OperationName::SetServiceProperties,
-            Self::GetServiceStats => OperationName::GetServiceStats,
-        }
-    }
-
-    /// Whether it may be asked of the secondary. A batch may hold a query alone, so it decides later.
-    pub(crate) fn reads_only(&self) -> bool {
-        matches!(
-            self,
-            Self::QueryTables
-                | Self::GetTable(_)
-                | Self::GetTableAcl(_)
-                | Self::QueryEntities(_)
-                | Self::GetEntity(_)
-                | Self::Batch
-                | Self::GetServiceProperties
-                | Self::GetServiceStats
-        )
-    }
-}
-
 /// The operation that a verb on a resource is.
 ///
 /// # Errors
 /// 400 for a query that does not go with the resource, 405 for a verb that does not.
-pub(crate) fn operation<'a>(
+pub(super) fn route<'a>(
     verb: Verb,
     resource: ResourcePath<'a>,
     query: &QueryString<'_>,
-) -> Result<Operation<'a>> {
+) -> Result<TableOperation<'a>> {
     match (query.restype(), query.comp()) {
         (None, None) => data_operation(verb, resource),
         (None, Some("acl")) => acl_operation(verb, resource),
@@ -165,22 +65,22 @@ pub(crate) fn operation<'a>(
     }
 }
 
-fn data_operation(verb: Verb, resource: ResourcePath<'_>) -> Result<Operation<'_>> {
+fn data_operation(verb: Verb, resource: ResourcePath<'_>) -> Result<TableOperation<'_>> {
     Ok(match (verb, resource) {
-        (Verb::Get, ResourcePath::Tables) => Operation::QueryTables,
-        (Verb::Post, ResourcePath::Tables) => Operation::CreateTable,
-        (Verb::Get, ResourcePath::Table(name)) => Operation::GetTable(name),
-        (Verb::Delete, ResourcePath::Table(name)) => Operation::DeleteTable(name),
-        (Verb::Get, ResourcePath::TableEntities(table)) => Operation::QueryEntities(table),
-        (Verb::Post, ResourcePath::TableEntities(table)) => Operation::InsertEntity(table),
-        (Verb::Post, ResourcePath::Batch) => Operation::Batch,
+        (Verb::Get, ResourcePath::Tables) => TableOperation::QueryTables,
+        (Verb::Post, ResourcePath::Tables) => TableOperation::CreateTable,
+        (Verb::Get, ResourcePath::Table(name)) => TableOperation::GetTable(name),
+        (Verb::Delete, ResourcePath::Table(name)) => TableOperation::DeleteTable(name),
+        (Verb::Get, ResourcePath::TableEntities(table)) => TableOperation::QueryEntities(table),
+        (Verb::Post, ResourcePath::TableEntities(table)) => TableOperation::InsertEntity(table),
+        (Verb::Post, ResourcePath::Batch) => TableOperation::Batch,
         (verb, ResourcePath::Entity { table, partition_key, row_key }) => {
             let address = EntityAddress { table, partition_key, row_key };
             match verb {
-                Verb::Get => Operation::GetEntity(address),
-                Verb::Put => Operation::UpdateEntity(address),
-                Verb::Merge => Operation::MergeEntity(address),
-                Verb::Delete => Operation::DeleteEntity(address),
+                Verb::Get => TableOperation::GetEntity(address),
+                Verb::Put => TableOperation::UpdateEntity(address),
+                Verb::Merge => TableOperation::MergeEntity(address),
+                Verb::Delete => TableOperation::DeleteEntity(address),
                 Verb::Post | Verb::Head | Verb::Options => {
                     return Err(ErrorCode::MethodNotAllowed.into());
                 }
@@ -193,13 +93,13 @@ fn data_operation(verb: Verb, resource: ResourcePath<'_>) -> Result<Operation<'_
     })
 }
 
-fn acl_operation(verb: Verb, resource: ResourcePath<'_>) -> Result<Operation<'_>> {
+fn acl_operation(verb: Verb, resource: ResourcePath<'_>) -> Result<TableOperation<'_>> {
     let ResourcePath::TableEntities(table) = resource else {
         return Err(ErrorCode::InvalidQueryParameterValue.into());
     };
     match verb {
-        Verb::Get => Ok(Operation::GetTableAcl(table)),
-        Verb::Put => Ok(Operation::SetTableAcl(table)),
+        Verb::Get => Ok(TableOperation::GetTableAcl(table)),
+        Verb::Put => Ok(TableOperation::SetTableAcl(table)),
         _ => Err(ErrorCode::UnsupportedHttpVerb.into()),
     }
 }
@@ -208,17 +108,43 @@ fn service_operation<'a>(
     verb: Verb,
     resource: &ResourcePath<'a>,
     comp: &str,
-) -> Result<Operation<'a>> {
+) -> Result<TableOperation<'a>> {
     if !matches!(resource, ResourcePath::ServiceRoot) {
         return Err(ErrorCode::InvalidQueryParameterValue.into());
     }
     match (verb, comp) {
-        (Verb::Get, "properties") => Ok(Operation::GetServiceProperties),
-        (Verb::Put, "properties") => Ok(Operation::SetServiceProperties),
-        (Verb::Get, "stats") => Ok(Operation::GetServiceStats),
+        (Verb::Get, "properties") => Ok(TableOperation::GetServiceProperties),
+        (Verb::Put, "properties") => Ok(TableOperation::SetServiceProperties),
+        (Verb::Get, "stats") => Ok(TableOperation::GetServiceStats),
         (_, "properties" | "stats") => Err(ErrorCode::UnsupportedHttpVerb.into()),
         _ => Err(StorageError::new(ErrorCode::InvalidQueryParameterValue)),
     }
+}
+
+/// What an operation needs. Without a condition (`If-Match`) an update may insert, which is another permission.
+pub(super) fn access<'a>(operation: &'a TableOperation<'_>, has_condition: bool) -> Access<'a> {
+    let entity = |table: &'a TableName<'_>, operation| TableAccess::Entity {
+        table: table.as_str(),
+        operation,
+    };
+    let update = if has_condition { EntityOperation::Update } else { EntityOperation::Upsert };
+    Access::Table(match operation {
+        TableOperation::QueryTables | TableOperation::GetTable(_) => TableAccess::QueryTables,
+        TableOperation::CreateTable => TableAccess::CreateTable,
+        TableOperation::DeleteTable(_) => TableAccess::DeleteTable,
+        TableOperation::GetTableAcl(_) | TableOperation::SetTableAcl(_) => TableAccess::TableAcl,
+        TableOperation::QueryEntities(table) => entity(table, EntityOperation::Query),
+        TableOperation::InsertEntity(table) => entity(table, EntityOperation::Insert),
+        TableOperation::GetEntity(address) => entity(&address.table, EntityOperation::Get),
+        TableOperation::UpdateEntity(address) | TableOperation::MergeEntity(address) => {
+            entity(&address.table, update)
+        }
+        TableOperation::DeleteEntity(address) => entity(&address.table, EntityOperation::Delete),
+        TableOperation::GetServiceProperties => TableAccess::GetServiceProperties,
+        TableOperation::SetServiceProperties => TableAccess::SetServiceProperties,
+        TableOperation::GetServiceStats => TableAccess::GetServiceStats,
+        TableOperation::Batch => return Access::OfEachPart,
+    })
 }
 
 #[cfg(test)]
@@ -228,11 +154,11 @@ mod tests {
     fn name(method: &str, path: &str, query: &str) -> String {
         let resource = ResourcePath::parse(path, "acct");
         let routed = Verb::resolve(method, None).and_then(|verb| {
-            operation(verb, resource?, &QueryString::parse(query)?)
-                .map(|operation| operation.name())
+            let query = QueryString::parse(query)?;
+            route(verb, resource?, &query)
         });
         match routed {
-            Ok(name) => name.as_str().to_owned(),
+            Ok(operation) => TableOperation::SPECS[operation.index()].name.to_owned(),
             Err(error) => format!("{} {}", error.status(), error.code().as_str()),
         }
     }

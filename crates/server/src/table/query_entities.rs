@@ -2,7 +2,7 @@
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use tavola_engine::{Engine, Reader, Visitor};
-use tavola_wire::auth::sas::{Access, EntityOperation, KeyRangeLimit};
+use tavola_wire::auth::sas::KeyRangeLimit;
 use tavola_wire::table::continuation::{self, EntityContinuation};
 use tavola_wire::table::filter::{Expr, Plan, QueryKind, Span};
 use tavola_wire::table::json::EntityFormat;
@@ -11,10 +11,13 @@ use tavola_wire::table::stored::key::{push_entity_key, read_entity_key};
 use tavola_wire::uri::query::TOP_MAX;
 
 use super::entity_page::{FinishedPage, Page};
+use super::odata;
+use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
 use crate::net::memory_budget::Growing;
-use crate::request::respond::{self, Reply};
+use crate::request::reply::Reply;
+use crate::request::respond;
 use crate::storage::catalogue::Table;
 use crate::storage::layout::EntityKeys;
 
@@ -30,23 +33,25 @@ const ROWS_EXAMINED: HeaderName = HeaderName::from_static("x-tavola-rows-examine
 const ROWS_RETURNED: HeaderName = HeaderName::from_static("x-tavola-rows-returned");
 const KEY_SPANS: HeaderName = HeaderName::from_static("x-tavola-key-spans");
 
-pub(crate) async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
-    let operation = EntityOperation::Query;
-    context.identity.allows(Access::Entity { table: name.as_str(), operation })?;
+pub(crate) async fn run(
+    context: &RequestContext<'_>,
+    permit: Permit<'_>,
+    name: &TableName<'_>,
+) -> Result<Reply> {
     let query = &context.head.query;
-    let level = context.head.level()?;
+    let level = odata::level(context.head)?;
     let mut plan = match query.filter() {
         Some(text) => Plan::read(text)?,
         None => Plan::new(&Expr::Constant(true)),
     };
     let top = query.top()?.unwrap_or(TOP_MAX);
     let from = EntityContinuation::from_query(query.next_partition_key(), query.next_row_key())?;
-    let (base, account) = (context.head.metadata_base(level), &context.account.name);
+    let (base, account) = (odata::metadata_base(context.head, level), &context.account.name);
     let format = EntityFormat::new(level, &base, account, name.as_str(), query.select())?;
     let table = context.state.catalogue.find(context.account.id, name).await?;
 
     restrict_to_continuation(&mut plan, from.as_ref());
-    restrict_to_grant(&mut plan, context.identity.key_range());
+    restrict_to_grant(&mut plan, permit.key_range());
     let Plan { spans, kind, residual } = plan;
     let page_time = context.state.settings.limits.page_time;
     let page_time = query.timeout()?.map_or(page_time, |timeout| timeout.min(page_time));
@@ -149,7 +154,7 @@ fn reply(
     spans: usize,
     page: FinishedPage,
 ) -> Result<Reply> {
-    let mut reply = respond::json(StatusCode::OK, page.level, page.body);
+    let mut reply = odata::json(StatusCode::OK, page.level, page.body);
     if let Some(held) = page.held {
         held.go_with(reply.extensions_mut());
     }
@@ -161,7 +166,7 @@ fn reply(
         headers.insert(NEXT_PARTITION_KEY, token(&partition_key));
         headers.insert(NEXT_ROW_KEY, token(&row_key));
     }
-    if context.head.wants_explanation() {
+    if odata::wants_explanation(context.head) {
         headers.insert(QUERY_KIND, respond::text(&kind.to_string()));
         headers.insert(ROWS_EXAMINED, HeaderValue::from(page.examined));
         headers.insert(ROWS_RETURNED, HeaderValue::from(page.returned));

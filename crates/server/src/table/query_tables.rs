@@ -4,23 +4,24 @@ use std::ops::ControlFlow;
 
 use http::{HeaderName, StatusCode};
 use tavola_engine::{Reader, Visitor};
-use tavola_wire::auth::sas::Access;
 use tavola_wire::table::continuation;
 use tavola_wire::table::filter::TableFilter;
 use tavola_wire::table::json::TableFormat;
 use tavola_wire::uri::query::TOP_MAX;
 
+use super::odata;
+use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
-use crate::request::respond::{self, Reply};
+use crate::request::reply::Reply;
+use crate::request::respond;
 use crate::storage::layout::{self, TableRecord};
 
 const NEXT_TABLE_NAME: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
 
-pub(crate) async fn run(context: &RequestContext<'_>) -> Result<Reply> {
-    context.identity.allows(Access::QueryTables)?;
+pub(crate) async fn run(context: &RequestContext<'_>, _permit: Permit<'_>) -> Result<Reply> {
     let query = &context.head.query;
-    let level = context.head.level()?;
+    let level = odata::level(context.head)?;
     let filter = query.filter().map(TableFilter::parse).transpose()?;
     let top = query.top()?.unwrap_or(TOP_MAX);
     let from = continuation::table_from_query(query.next_table_name())?;
@@ -41,7 +42,7 @@ pub(crate) async fn run(context: &RequestContext<'_>) -> Result<Reply> {
     let base = context.head.base();
     let format = TableFormat { level, base: &base, account: &context.account.name };
     let body = format.list(page.names.iter().map(String::as_str));
-    let mut reply = respond::json(StatusCode::OK, level, body);
+    let mut reply = odata::json(StatusCode::OK, level, body);
     if let Some(next) = &page.next {
         let token = respond::text(&continuation::encode(next));
         reply.headers_mut().insert(NEXT_TABLE_NAME, token);

@@ -1,15 +1,15 @@
 //! Get Service Stats: asked of the secondary, which is as new as the primary because it is the same.
 
 use tavola_wire::ErrorCode;
-use tavola_wire::auth::sas::Access;
 use tavola_wire::xml::stats::{self, ServiceStats};
 
+use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::request::respond::{self, Reply};
+use crate::request::reply::Reply;
+use crate::request::respond;
 
-pub(crate) fn run(context: &RequestContext<'_>) -> Result<Reply> {
-    context.identity.allows(Access::GetServiceStats)?;
+pub(crate) fn run(context: &RequestContext<'_>, _permit: Permit<'_>) -> Result<Reply> {
     if !context.head.address.secondary {
         return Err(ErrorCode::InvalidQueryParameterValue.into());
     }

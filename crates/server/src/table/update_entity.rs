@@ -1,19 +1,22 @@
 //! Update, Merge and Delete Entity, and the upserts that updates are without a condition.
 
 use http::header::{IF_MATCH, IF_NONE_MATCH};
-use tavola_wire::auth::sas::{Access, EntityOperation};
+use tavola_wire::auth::sas::EntityOperation;
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
 
 use super::change_set;
 use super::entity_change::{ChangeKind, Condition, EntityChange};
+use super::odata;
+use super::operation::EntityAddress;
+use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::request::respond::{self, Reply};
-use crate::table::operation::EntityAddress;
+use crate::request::reply::Reply;
 
 pub(crate) async fn run(
     context: &RequestContext<'_>,
+    permit: Permit<'_>,
     verb: Verb,
     address: &EntityAddress<'_>,
     body: &[u8],
@@ -24,19 +27,16 @@ pub(crate) async fn run(
         refuse_if_none_match(head.condition(&IF_NONE_MATCH)?, if_match)?;
     }
     let condition = Condition::from_header(if_match)?;
-    let operation = entity_operation(verb, condition);
-    let table_name = address.table.as_str();
-    context.identity.allows(Access::Entity { table: table_name, operation })?;
-    head.expect_json()?;
+    odata::expect_json(head)?;
     let table = context.state.catalogue.find(context.account.id, &address.table).await?;
     let change = EntityChange::at(verb, address, condition, body)?;
-    context.identity.allows_key(operation, &change.partition_key, &change.row_key)?;
+    permit.check_key(&change.partition_key, &change.row_key)?;
     let is_delete = matches!(change.kind, ChangeKind::Delete(_));
     let applied = change_set::commit(context, &table, vec![change]).await;
     let applied = applied.map_err(|refused| refused.error)?;
-    let mut reply = respond::no_content();
+    let mut reply = odata::no_content();
     if let Some(applied) = applied.first().filter(|_| !is_delete) {
-        respond::set_etag(&mut reply, applied.timestamp);
+        odata::set_etag(&mut reply, applied.timestamp);
     }
     Ok(reply)
 }

@@ -1,0 +1,34 @@
+//! The services of this server. This is the one file that names them; everything else is written against
+//! [`Tenant`](crate::tenant::Tenant), or knows a list.
+
+use std::sync::Arc;
+
+use http::Request;
+use hyper::body::Incoming;
+use tavola_wire::Service;
+
+use crate::connection::Connection;
+use crate::handle;
+use crate::operations::OperationSpec;
+use crate::request::reply::Reply;
+use crate::table::{TableOperation, TableService};
+
+/// The services that this server has, in the order in which they are started and told.
+pub const SERVICES: [Service; 1] = [Service::Table];
+
+/// Answers one request of a service.
+pub(crate) async fn answer(
+    service: Service,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Reply {
+    match service {
+        Service::Table => handle::answer::<TableService>(connection, request).await,
+        Service::Blob | Service::Queue => unreachable!("start() refuses what is not served"),
+    }
+}
+
+/// The services with their operations, as they are counted.
+pub(crate) fn operations() -> Vec<(Service, &'static [OperationSpec])> {
+    vec![(Service::Table, TableOperation::SPECS)]
+}

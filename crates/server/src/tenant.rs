@@ -1,0 +1,74 @@
+//! What a service brings to be served by this house: its operations, and the form of its errors.
+//!
+//! Everything else is shared: listeners, heads, authentication, limits, metrics. [`handle`](crate::handle) is written
+//! against these two traits and names no service; `docs/adding-a-service.md` says what a new one has to bring.
+
+use http::request::Parts;
+use tavola_wire::verb::Verb;
+use tavola_wire::{Service, StorageError, Ticks};
+
+use crate::auth::accounts::Account;
+use crate::auth::permit::{Access, Permit};
+use crate::context::RequestContext;
+use crate::error::Result;
+use crate::operations::OperationSpec;
+use crate::request::body::RequestBody;
+use crate::request::head::RequestHead;
+use crate::request::ids::Id;
+use crate::request::reply::Reply;
+
+/// A service.
+pub(crate) trait Tenant: 'static {
+    const SERVICE: Service;
+    type Operation<'a>: Operation;
+
+    /// The operation that a request is: a pure function of verb, path, query and headers.
+    fn route<'a>(
+        verb: Verb,
+        head: &'a RequestHead<'a>,
+        account: &Account,
+    ) -> Result<Self::Operation<'a>>;
+
+    /// Refuses options that the service does not support; not asked if the server is told to be loose.
+    fn refuse_unserved_options(_head: &RequestHead<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// The reply to a request that failed, in the form that the service's clients read.
+    fn error(error: &StorageError, failed: &FailedRequest<'_>) -> Reply;
+}
+
+/// One operation and what it addresses. [`operations!`](crate::operations) makes the enum and its table.
+pub(crate) trait Operation: Send {
+    /// All operations of the service, in the order of their index.
+    const SPECS: &'static [OperationSpec];
+
+    /// Which of [`Operation::SPECS`] it is.
+    fn index(&self) -> usize;
+
+    fn spec(&self) -> &'static OperationSpec {
+        &Self::SPECS[self.index()]
+    }
+
+    /// What the caller must be allowed. Some headers change it, such as a condition.
+    fn access(&self, head: &RequestHead<'_>) -> Access<'_>;
+
+    /// Runs the operation. Nobody gets here without a permit.
+    fn run(
+        self,
+        context: &RequestContext<'_>,
+        permit: Permit<'_>,
+        body: RequestBody,
+    ) -> impl Future<Output = Result<Reply>> + Send;
+}
+
+/// A request that failed, as far as it was read.
+pub(crate) struct FailedRequest<'a> {
+    pub(crate) parts: &'a Parts,
+    /// None if the head could not be read.
+    pub(crate) head: Option<&'a RequestHead<'a>>,
+    /// The operation's name, if it got that far.
+    pub(crate) operation: Option<&'static str>,
+    pub(crate) id: &'a Id,
+    pub(crate) now: Ticks,
+}
