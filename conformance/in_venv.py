@@ -1,6 +1,6 @@
 """Starts a Python suite in a virtual environment made from the lock file beside it.
 
-    python3 ../../in_venv.py SCRIPT
+    python3 ../../../in_venv.py SCRIPT
 
 The environment lives in `TAVOLA_CACHE` under the hash of the lock file, so that a changed lock makes a new one. When it
 cannot be made, the client is not at hand: the reason is printed and the exit code is 77.
@@ -19,7 +19,7 @@ CLIENT_MISSING = 77
 def main():
     suite = Path.cwd()
     lock = suite / "requirements.txt"
-    python = environment(suite.name, lock)
+    python = environment(f"{suite.parent.name}-{suite.name}", lock)
     libraries = str(Path(__file__).resolve().parent / "lib")
     os.execve(python, [str(python), sys.argv[1]], {**os.environ, "PYTHONPATH": libraries})
 
