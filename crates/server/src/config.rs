@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tavola_wire::Service;
 pub use tavola_wire::auth::AccountKey;
 
 /// The well-known account and key that every Azure client knows for development.
@@ -15,7 +16,7 @@ pub const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// The port of the table service, by convention.
-pub const TABLE_PORT: u16 = 10002;
+pub const TABLE_PORT: u16 = Service::Table.default_port();
 
 #[derive(Debug)]
 pub struct Config {

@@ -7,6 +7,9 @@ mod append;
 pub mod auth;
 pub mod cors;
 pub mod error;
+pub mod explain;
+mod name_list;
+pub mod service;
 pub mod table;
 pub mod ticks;
 pub mod uri;
@@ -15,5 +18,6 @@ pub mod version;
 pub mod xml;
 
 pub use error::{ErrorCode, StorageError};
+pub use service::Service;
 pub use ticks::Ticks;
 pub use version::ServiceVersion;

@@ -7,6 +7,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::request::Parts;
 use tavola_wire::ErrorCode;
 use tavola_wire::ServiceVersion;
+use tavola_wire::explain;
 use tavola_wire::table::if_match::malformed;
 use tavola_wire::table::negotiate::{MetadataLevel, Preference, is_media_type};
 use tavola_wire::uri::{Address, AddressRules, QueryString};
@@ -18,7 +19,7 @@ use crate::request::respond::{self, ErrorFormat};
 
 const METHOD: HeaderName = HeaderName::from_static("x-http-method");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
-const EXPLAIN: HeaderName = HeaderName::from_static("x-tavola-explain");
+const EXPLAIN: HeaderName = HeaderName::from_static(explain::EXPLAIN);
 
 /// Where a connection comes from.
 #[derive(Clone, Copy, Debug)]

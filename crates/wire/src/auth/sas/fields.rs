@@ -5,9 +5,10 @@
 //! the signature is checked. An absent field and an empty one are the same in every string to sign.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use super::values::SasVersion;
+use crate::uri::percent::push_encoded;
 
 /// Decoded query values; the first of a repeated field counts.
 #[derive(Clone, Default)]
@@ -136,7 +137,7 @@ impl<'a> SasFields<'a> {
                 }
                 query.push_str(name);
                 query.push('=');
-                percent_encode(value, &mut query);
+                push_encoded(value, &mut query);
             }
         }
         query
@@ -171,16 +172,6 @@ pub(super) fn present<'f>(field: &'f Option<Cow<'_, str>>) -> Option<&'f str> {
 
 fn text<'f>(field: &'f Option<Cow<'_, str>>) -> &'f str {
     field.as_deref().unwrap_or_default()
-}
-
-fn percent_encode(value: &str, out: &mut String) {
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            write!(out, "%{byte:02X}").expect("writing to a string cannot fail");
-        }
-    }
 }
 
 #[cfg(test)]
