@@ -15,7 +15,7 @@ use tavola_wire::auth::sas::{
 use tavola_wire::table::names::key_problem;
 use tavola_wire::table::stored::key::push_entity_key;
 use tavola_wire::uri::QueryString;
-use tavola_wire::xml::acl::{self, SignedIdentifier};
+use tavola_wire::xml::acl;
 use tavola_wire::{ErrorCode, StorageError, Ticks};
 
 use crate::input::lines;

@@ -206,7 +206,7 @@ fn sign(target: &Target) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tavola_wire::auth::sas::SasToken;
+    use tavola_wire::auth::sas::{Addressed, SasToken};
     use tavola_wire::uri::QueryString;
 
     use super::*;
@@ -230,7 +230,7 @@ mod tests {
         let query = text.split_once('?').unwrap().1.split_once(" HTTP/1.1\r\n").unwrap().0;
         let query = QueryString::parse(query).unwrap();
         let pairs = query.iter().map(|(name, value)| (name, value.to_owned().into()));
-        let token = SasToken::parse(pairs).unwrap().unwrap();
+        let token = SasToken::parse(Addressed::Table, pairs).unwrap().unwrap();
         let target: Target = "x=http://127.0.0.1:1/acct".parse().unwrap();
         token.verify("acct", &[target.key]).unwrap();
     }

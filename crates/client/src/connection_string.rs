@@ -10,6 +10,7 @@
 //! | `AccountName=a;SharedAccessSignature=t` | `https://a.table.core.windows.net` | the signature |
 
 use azure_core::http::Url;
+use tavola_wire::Service;
 
 use crate::credential::{Credential, DEVELOPMENT_ACCOUNT, SasCredential, SharedKeyCredential};
 use crate::error::{Result, conversion};
@@ -17,7 +18,7 @@ use crate::error::{Result, conversion};
 /// Where the public cloud has its accounts.
 const DEFAULT_SUFFIX: &str = "core.windows.net";
 const DEVELOPMENT_ENDPOINT: &str = "http://127.0.0.1";
-const DEVELOPMENT_PORT: u16 = 10002;
+const DEVELOPMENT_PORT: u16 = Service::Table.default_port();
 
 /// A connection string, taken apart.
 ///

@@ -177,7 +177,7 @@ pub use tavola_wire::table::stored::EdmType;
 /// # }
 /// ```
 #[doc(inline)]
-pub use tavola_wire::xml::acl::{AccessPolicy, SignedIdentifier};
+pub use tavola_wire::auth::{AccessPolicy, SignedIdentifier};
 
 /// The settings of the service.
 ///

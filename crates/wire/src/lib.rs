@@ -7,6 +7,8 @@ mod append;
 pub mod auth;
 pub mod cors;
 pub mod error;
+pub mod explain;
+mod name_list;
 pub mod service;
 pub mod table;
 pub mod ticks;

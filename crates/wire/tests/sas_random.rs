@@ -15,11 +15,10 @@ use random::Random;
 use sas_model::generate::{Generator, NEAR, PARTITIONS, ROWS, loopback};
 use sas_model::grant::{Action, Circumstances, Operation, Policy, Token, refusals, shows};
 use sas_model::time;
-use tavola_wire::auth::AccountKey;
 use tavola_wire::auth::sas::{
-    Access, EntityOperation, Grant, Permissions, RequestOrigin, SasToken,
+    Access, Addressed, EntityOperation, Grant, Permissions, RequestOrigin, SasToken,
 };
-use tavola_wire::xml::acl::{AccessPolicy, SignedIdentifier};
+use tavola_wire::auth::{AccessPolicy, AccountKey, SignedIdentifier};
 use tavola_wire::{StorageError, Ticks};
 
 const CASES: usize = 3_000;
@@ -101,7 +100,7 @@ fn circumstances(random: &mut Random, tables: &[String]) -> Circumstances {
 /// What the server asks, in its order.
 fn decide(token: &Token, at: &Circumstances, operation: &Operation) -> Result<Grant, StorageError> {
     let pairs = token.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str().into()));
-    let Some(parsed) = SasToken::parse(pairs)? else {
+    let Some(parsed) = SasToken::parse(Addressed::Table, pairs)? else {
         return Err(tavola_wire::ErrorCode::NoAuthenticationInformation.into());
     };
     let verified = parsed.verify(ACCOUNT, &at.keys)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use azure_core::http::pager::{Page, PagerContinuation, PagerOptions, PagerResult, PagerState};
 use azure_core::http::{ItemIterator, Method, RawResponse};
+use tavola_wire::explain;
 use tavola_wire::uri::query::TOP_MAX;
 
 use super::core::{Call, Core, Format};
@@ -214,7 +215,7 @@ async fn entity_page(
         }
     }
     let headers: &[(&str, &str)] =
-        if options.explain { &[("x-tavola-explain", "true")] } else { &[] };
+        if options.explain { &[(explain::EXPLAIN, "true")] } else { &[] };
     let call = Call {
         method: Method::Get,
         resource,
@@ -263,9 +264,9 @@ fn entity_token(response: &RawResponse) -> Option<String> {
 fn report(response: &RawResponse) -> Option<QueryReport> {
     let count = |name| header(response, name).and_then(|text| text.parse().ok());
     Some(QueryReport {
-        kind: header(response, "x-tavola-query-kind")?.to_owned(),
-        rows_examined: count("x-tavola-rows-examined")?,
-        rows_returned: count("x-tavola-rows-returned")?,
+        kind: header(response, explain::QUERY_KIND)?.to_owned(),
+        rows_examined: count(explain::ROWS_EXAMINED)?,
+        rows_returned: count(explain::ROWS_RETURNED)?,
     })
 }
 

@@ -1,7 +1,8 @@
 //! The table itself: making it, deleting it, and who may use it.
 
 use azure_core::http::Method;
-use tavola_wire::xml::acl::{self, SignedIdentifier};
+use tavola_wire::auth::SignedIdentifier;
+use tavola_wire::xml::acl;
 
 use super::core::{Call, Format};
 use super::{CallOptions, TableClient, TableServiceClient};

@@ -3,17 +3,17 @@
 //! Clients send the same token with every request. What is kept is that a key of the account signed it; time,
 //! address, protocol and stored policy are asked anew each time.
 //!
-//! A token is found by its fields without the signature, and the signature is then compared in constant time. A map
+//! A token is found by what it signs without the signature, and the signature is then compared in constant time. A map
 //! that is searched by signatures would tell strangers, by how long it takes, how much of one they have guessed.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use tavola_wire::auth::sas::{SasToken, VerifiedSas};
+use tavola_wire::auth::sas::{Addressed, SasToken, VerifiedSas};
 use tavola_wire::auth::{AccountKey, Signature};
 use tavola_wire::uri::QueryString;
 
-use crate::auth::signed_query::is_token_field;
 use crate::error::Result;
 
 /// Tokens remembered per account. Only verified ones get in, so strangers cannot fill it.
@@ -50,15 +50,13 @@ impl SasCache {
         account: &str,
         keys: &[AccountKey],
     ) -> Result<Option<Arc<VerifiedSas<'static>>>> {
-        let Some(signature) = query.value("sig") else { return Ok(None) };
-        let signature = Signature::parse(signature)?;
-        let fields = fields_text(query);
+        let pairs = query.iter().map(|(name, value)| (name, Cow::Borrowed(value)));
+        let Some(token) = SasToken::parse(Addressed::Table, pairs)? else { return Ok(None) };
+        let (fields, signature) = (token.cache_key(account), *token.signature());
         if let Some(token) = self.find(&fields, &signature) {
             return Ok(Some(token));
         }
-        let pairs = query.iter().map(|(name, value)| (name, value.to_owned().into()));
-        let Some(token) = SasToken::parse(pairs)? else { return Ok(None) };
-        let token = Arc::new(token.verify(account, keys)?);
+        let token = Arc::new(token.into_owned().verify(account, keys)?);
         if fields.len() <= TOKEN_BYTES_MAX {
             let mut by_fields = self.by_fields.write().unwrap_or_else(PoisonError::into_inner);
             if by_fields.len() >= TOKENS_MAX {
@@ -74,18 +72,6 @@ impl SasCache {
         let known = by_fields.get(fields)?;
         known.signature.is_same(signature).then(|| known.token.clone())
     }
-}
-
-/// Everything that a token can be parsed from, but for its signature.
-fn fields_text(query: &QueryString<'_>) -> String {
-    let mut text = String::with_capacity(256);
-    for (name, value) in query.iter().filter(|(name, _)| is_token_field(name) && *name != "sig") {
-        text.push_str(name);
-        text.push('=');
-        text.push_str(value);
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]
@@ -116,6 +102,24 @@ mod tests {
         assert!(cache.verified(&query, "acct", &keys).is_err(), "known fields, another signature");
         let none = QueryString::parse("$top=1").unwrap();
         assert!(cache.verified(&none, "acct", &keys).unwrap().is_none());
+        assert_eq!(cache.by_fields.read().unwrap().len(), 1);
+    }
+
+    /// Or the holder of one token could push those of all others out.
+    #[test]
+    fn a_token_is_kept_once_whatever_stands_around_it() {
+        let keys = [AccountKey::from_bytes(b"secret")];
+        let cache = SasCache::default();
+        let sas = AccountSasSpec::new(Permissions::READ, ResourceTypes::ALL, Ticks::MAX)
+            .sign("acct", &keys[0]);
+        let mut reversed: Vec<_> = sas.split('&').collect();
+        reversed.reverse();
+        let around = ["timeout=1", "x=2", "comp=acl", "si=a", "spk=b", "ses=", "sp=r&sp=rw"];
+        let queries = around.map(|more| format!("{sas}&{more}"));
+        for query in queries.into_iter().chain([reversed.join("&")]) {
+            let query = QueryString::parse(&query).unwrap();
+            assert!(cache.verified(&query, "acct", &keys).unwrap().is_some());
+        }
         assert_eq!(cache.by_fields.read().unwrap().len(), 1);
     }
 }

@@ -8,8 +8,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use tavola_engine::{AnyEngine, Decision, Engine, Reader, Transition, WriteSet};
+use tavola_wire::auth::SignedIdentifier;
 use tavola_wire::table::names::TableName;
-use tavola_wire::xml::acl::{self, SignedIdentifier};
+use tavola_wire::xml::acl;
 use tavola_wire::{ErrorCode, Ticks};
 
 use crate::background::sweeper::SweepSignal;

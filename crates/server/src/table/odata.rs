@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
+use tavola_wire::explain;
 use tavola_wire::table::json::push_error;
 use tavola_wire::table::negotiate::{MetadataLevel, Preference, is_media_type};
 use tavola_wire::{ErrorCode, StorageError, Ticks};
@@ -20,7 +21,7 @@ const JSON_MINIMAL: HeaderValue = HeaderValue::from_static(MetadataLevel::Minima
 const JSON_FULL: HeaderValue = HeaderValue::from_static(MetadataLevel::Full.content_type());
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
-const EXPLAIN: HeaderName = HeaderName::from_static("x-tavola-explain");
+const EXPLAIN: HeaderName = HeaderName::from_static(explain::EXPLAIN);
 const DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserviceid");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 

@@ -3,6 +3,7 @@
 use http::{HeaderName, HeaderValue, StatusCode};
 use tavola_engine::{Engine, Reader, Visitor};
 use tavola_wire::auth::sas::KeyRangeLimit;
+use tavola_wire::explain;
 use tavola_wire::table::continuation::{self, EntityContinuation};
 use tavola_wire::table::filter::{Expr, Plan, QueryKind, Span};
 use tavola_wire::table::json::EntityFormat;
@@ -28,10 +29,10 @@ const POINTS_PER_YIELD: usize = 32;
 const NEXT_PARTITION_KEY: HeaderName =
     HeaderName::from_static("x-ms-continuation-nextpartitionkey");
 const NEXT_ROW_KEY: HeaderName = HeaderName::from_static("x-ms-continuation-nextrowkey");
-const QUERY_KIND: HeaderName = HeaderName::from_static("x-tavola-query-kind");
-const ROWS_EXAMINED: HeaderName = HeaderName::from_static("x-tavola-rows-examined");
-const ROWS_RETURNED: HeaderName = HeaderName::from_static("x-tavola-rows-returned");
-const KEY_SPANS: HeaderName = HeaderName::from_static("x-tavola-key-spans");
+const QUERY_KIND: HeaderName = HeaderName::from_static(explain::QUERY_KIND);
+const ROWS_EXAMINED: HeaderName = HeaderName::from_static(explain::ROWS_EXAMINED);
+const ROWS_RETURNED: HeaderName = HeaderName::from_static(explain::ROWS_RETURNED);
+const KEY_SPANS: HeaderName = HeaderName::from_static(explain::KEY_SPANS);
 
 pub(crate) async fn run(
     context: &RequestContext<'_>,

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use http::{HeaderName, StatusCode};
-use tavola_engine::{Reader, Visitor};
+use tavola_engine::{KeyRange, Reader, Visitor};
 use tavola_wire::table::continuation;
 use tavola_wire::table::filter::TableFilter;
 use tavola_wire::table::json::TableFormat;
@@ -15,7 +15,7 @@ use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
 use crate::request::reply::Reply;
 use crate::request::respond;
-use crate::storage::layout::{self, TableRecord};
+use crate::storage::layout::{self, AccountId, TableRecord};
 
 const NEXT_TABLE_NAME: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
 
@@ -31,7 +31,7 @@ pub(crate) async fn run(context: &RequestContext<'_>, _permit: Permit<'_>) -> Re
     let page = match top {
         0 => page,
         _ => {
-            let range = layout::tables_of(context.account.id, &from);
+            let range = range(context.account.id, &from, page.filter.as_ref());
             context.state.engine.scan(range, page).await.map_err(engine_error)?
         }
     };
@@ -48,6 +48,17 @@ pub(crate) async fn run(context: &RequestContext<'_>, _permit: Permit<'_>) -> Re
         reply.headers_mut().insert(NEXT_TABLE_NAME, token);
     }
     Ok(reply)
+}
+
+/// The tables that are not before `from`, as far as the filter can match them.
+fn range(account: AccountId, from: &str, filter: Option<&TableFilter>) -> KeyRange {
+    let lower = filter.and_then(TableFilter::lower).unwrap_or_default();
+    let mut range = layout::tables_of(account, from.max(lower));
+    if let Some(upper) = filter.and_then(TableFilter::upper_exclusive) {
+        // A page may begin where there is no match any more.
+        range.end = layout::table_key(account, upper).max(range.start.clone());
+    }
+    range
 }
 
 /// One page of names.
@@ -76,5 +87,112 @@ impl Visitor for Page {
         }
         self.names.push(name);
         ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use bytes::Bytes;
+    use proptest::prelude::*;
+    use tavola_wire::Ticks;
+
+    use super::*;
+    use crate::storage::layout::{TableId, table_key};
+
+    const ACCOUNT: AccountId = AccountId(7);
+
+    fn catalogue(names: &[String]) -> BTreeMap<Bytes, Bytes> {
+        let record = |name: &String| TableRecord {
+            id: TableId(1),
+            created: Ticks(1),
+            name: name.clone(),
+            policies: Bytes::new(),
+        };
+        let row = |name: &String| (table_key(ACCOUNT, &name.to_lowercase()), record(name).encode());
+        let mut rows: BTreeMap<_, _> = names.iter().map(row).collect();
+        // Of accounts before and after.
+        for other in [6, 8] {
+            rows.insert(table_key(AccountId(other), "abc"), record(&"abc".into()).encode());
+        }
+        rows
+    }
+
+    /// The names of a page, where the next one begins, and how many rows were looked at.
+    fn page(
+        rows: &BTreeMap<Bytes, Bytes>,
+        range: KeyRange,
+        filter: &TableFilter,
+        top: usize,
+    ) -> (Vec<String>, Option<String>, usize) {
+        let mut page = Page { filter: Some(filter.clone()), top, ..Page::default() };
+        let mut examined = 0;
+        for (key, value) in rows.range(range.start..range.end) {
+            examined += 1;
+            if page.visit(key, value).is_break() {
+                break;
+            }
+        }
+        assert!(!page.malformed);
+        (page.names, page.next, examined)
+    }
+
+    #[test]
+    fn a_filter_by_name_reads_no_more_than_its_names() {
+        let names: Vec<_> = (0..1000).map(|number| format!("Table{number:04}")).collect();
+        let rows = catalogue(&names);
+        for (text, found, most) in [
+            ("TableName eq 'Table0500'", 1, 1),
+            ("TableName eq 'table0500'", 0, 1),
+            ("TableName ge 'Table05' and TableName lt 'Table06'", 100, 100),
+            ("TableName ge 'Table0500' and TableName le 'Table0509'", 10, 10),
+            ("TableName eq 'other'", 0, 0),
+            ("false", 0, 0),
+            ("TableName gt 'T'", 1000, 1000),
+        ] {
+            let filter = TableFilter::parse(text).unwrap();
+            let range = range(ACCOUNT, "", Some(&filter));
+            let (names, next, examined) = page(&rows, range, &filter, 1000);
+            assert_eq!((names.len(), next), (found, None), "{text}");
+            assert!(examined <= most, "{text} examined {examined}");
+        }
+    }
+
+    fn any_filter() -> impl Strategy<Value = String> {
+        let comparison = (
+            prop::sample::select(vec!["TableName", "TableName", "TableName", "Other"]),
+            prop::sample::select(vec!["eq", "ne", "gt", "ge", "lt", "le"]),
+            "[aAbBzZ09 {]{0,4}",
+        );
+        let comparison =
+            comparison.prop_map(|(name, operator, text)| format!("{name} {operator} '{text}'"));
+        comparison.prop_recursive(3, 8, 2, |inner| {
+            let pair = (inner.clone(), prop::sample::select(vec!["and", "or"]), inner.clone());
+            prop_oneof![
+                pair.prop_map(|(one, word, other)| format!("({one}) {word} ({other})")),
+                inner.prop_map(|inner| format!("not ({inner})")),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn pages_are_those_of_a_scan_of_all(
+            names in prop::collection::vec("[aAbBzZ][aAbBzZ09]{2,3}", 0..30),
+            text in any_filter(),
+            from in "|[abz09]{1,4}",
+            top in 1usize..5,
+        ) {
+            let mut seen = BTreeSet::new();
+            let names: Vec<_> =
+                names.into_iter().filter(|name| seen.insert(name.to_lowercase())).collect();
+            let rows = catalogue(&names);
+            let filter = TableFilter::parse(&text).unwrap();
+            let (found, next, examined) = page(&rows, range(ACCOUNT, &from, Some(&filter)), &filter, top);
+            let (all, all_next, all_examined) = page(&rows, range(ACCOUNT, &from, None), &filter, top);
+            prop_assert_eq!((found, next), (all, all_next), "{}", text);
+            prop_assert!(examined <= all_examined);
+        }
     }
 }

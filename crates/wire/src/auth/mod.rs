@@ -5,7 +5,9 @@
 //! They hold no state, read no clock, and know nothing of accounts beyond their keys.
 
 pub mod key;
+pub mod policy;
 pub mod sas;
 pub mod shared_key;
 
 pub use key::{AccountKey, Signature, is_same_secret};
+pub use policy::{AccessPolicy, SignedIdentifier};

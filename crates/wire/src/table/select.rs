@@ -2,23 +2,18 @@
 //!
 //! Names are not checked against anything: one that an entity lacks comes back as null.
 
-use std::collections::HashMap;
-
 use crate::error::{ErrorCode, Result};
+use crate::name_list::NameList;
 
 /// Names of one `$select`, duplicates not counted.
 pub const SELECT_NAMES_MAX: usize = 255;
-/// Up to so many names are found by comparing with each; above, by hashing.
-const LINEAR_NAMES_MAX: usize = 8;
 
 /// A parsed `$select`.
 #[derive(Clone, Debug)]
 pub struct Select {
     raw: String,
     is_all: bool,
-    names: Vec<String>,
-    /// Where each name stands in `names`; empty while comparing with each is quicker.
-    positions: HashMap<Box<[u8]>, usize>,
+    names: NameList<String>,
 }
 
 impl Select {
@@ -28,26 +23,21 @@ impl Select {
     ///
     /// 400 `InvalidInput` above [`SELECT_NAMES_MAX`] names.
     pub fn parse(raw: &str) -> Result<Option<Self>> {
-        let mut names = Vec::new();
-        let mut positions = HashMap::new();
+        let mut names = NameList::default();
         for name in raw.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            if positions.contains_key(name.as_bytes()) {
+            if names.position(name.as_bytes()).is_some() {
                 continue;
             }
             if names.len() == SELECT_NAMES_MAX {
                 return Err(ErrorCode::InvalidInput.into());
             }
-            positions.insert(Box::from(name.as_bytes()), names.len());
-            names.push(name.to_owned());
+            names.insert(name.to_owned());
         }
         if names.is_empty() {
             return Ok(None);
         }
-        let is_all = positions.contains_key(&b"*"[..]);
-        if names.len() <= LINEAR_NAMES_MAX {
-            positions.clear();
-        }
-        Ok(Some(Self { raw: raw.to_owned(), is_all, names, positions }))
+        let is_all = names.position(b"*").is_some();
+        Ok(Some(Self { raw: raw.to_owned(), is_all, names }))
     }
 
     /// The value as it was sent, for `odata.metadata`.
@@ -62,15 +52,12 @@ impl Select {
 
     /// Each name once, in the order they were asked for.
     pub fn names(&self) -> &[String] {
-        &self.names
+        self.names.names()
     }
 
     /// Where the name stands in [`Select::names`].
     pub fn position(&self, name: &[u8]) -> Option<usize> {
-        if self.positions.is_empty() {
-            return self.names.iter().position(|wanted| wanted.as_bytes() == name);
-        }
-        self.positions.get(name).copied()
+        self.names.position(name)
     }
 }
 

@@ -65,6 +65,19 @@ fn hex_value(digit: u8) -> Option<u8> {
     }
 }
 
+/// Appends a value of a query string: everything but the unreserved characters of RFC 3986 is encoded, so that no part
+/// of the way reads it otherwise.
+pub fn push_encoded(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => out.extend(escape(byte).map(char::from)),
+        }
+    }
+}
+
 /// Writes a key as it stands between the quotes of `Location`, `odata.id` and `odata.editLink`: a
 /// quote is doubled and left raw, everything unsafe is percent-encoded UTF-8.
 pub fn write_key(key: &str, out: &mut Vec<u8>) {
@@ -74,13 +87,14 @@ pub fn write_key(key: &str, out: &mut Vec<u8>) {
             // The unreserved marks of RFC 2396, which is the set that leaves the quote raw.
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => out.push(byte),
             b'-' | b'_' | b'.' | b'!' | b'~' | b'*' | b'(' | b')' => out.push(byte),
-            _ => {
-                const HEX: &[u8; 16] = b"0123456789ABCDEF";
-                let (high, low) = (HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]);
-                out.extend_from_slice(&[b'%', high, low]);
-            }
+            _ => out.extend_from_slice(&escape(byte)),
         }
     }
+}
+
+fn escape(byte: u8) -> [u8; 3] {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    [b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]
 }
 
 /// Writes `table(PartitionKey='p',RowKey='r')`: the edit link, and what follows `BASE/` in an
@@ -156,6 +170,15 @@ mod tests {
         fn an_encoded_key_decodes_to_itself(key in any::<String>()) {
             let encoded = encoded(&key);
             prop_assert_eq!(decode_path(&encoded).unwrap(), key.replace('\'', "''"));
+        }
+
+        #[test]
+        fn an_encoded_value_decodes_to_itself(value in any::<String>()) {
+            let mut encoded = String::new();
+            push_encoded(&value, &mut encoded);
+            prop_assert!(encoded.bytes().all(|byte| byte.is_ascii_graphic() && !b"&=+".contains(&byte)));
+            prop_assert_eq!(decode_query(&encoded).unwrap(), value.as_str());
+            prop_assert_eq!(decode_path(&encoded).unwrap(), value);
         }
 
         #[test]

@@ -4,6 +4,7 @@ use super::document::{
     self, BYTE_ORDER_MARK, Children, DECLARATION, Element, invalid, write_close, write_leaf,
     write_open,
 };
+use crate::auth::policy::{AccessPolicy, SignedIdentifier};
 use crate::auth::sas::Permissions;
 use crate::error::{ErrorCode, Result, StorageError};
 use crate::ticks::Ticks;
@@ -12,22 +13,6 @@ use crate::ticks::Ticks;
 pub const IDENTIFIERS_MAX: usize = 5;
 /// Characters in the id of a policy, counted in UTF-16 as the service does.
 pub const ID_UTF16_UNITS_MAX: usize = 64;
-
-/// A named policy that tokens can refer to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedIdentifier {
-    pub id: String,
-    /// `None` when the identifier was set without a policy, or with an empty one.
-    pub access_policy: Option<AccessPolicy>,
-}
-
-/// What a policy fixes; the rest is for the token to say.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AccessPolicy {
-    pub start: Option<Ticks>,
-    pub expiry: Option<Ticks>,
-    pub permission: Option<Permissions>,
-}
 
 /// Reads the body of Set Table ACL; an empty body clears all policies.
 ///
@@ -290,7 +275,7 @@ mod tests {
             let policy = AccessPolicy {
                 start: start.map(Ticks),
                 expiry: expiry.map(Ticks),
-                permission: bits.and_then(Permissions::from_bits),
+                permission: bits.map(Permissions::of_bits),
             };
             let policy = Some(policy).filter(|policy| *policy != AccessPolicy::default());
             let identifiers: Vec<_> = ids

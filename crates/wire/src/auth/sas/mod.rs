@@ -3,21 +3,30 @@
 //! The way of a token is one of types, so that no step can be left out: query pairs ->
 //! [`SasToken::parse`] -> [`SasToken::verify`] (signature) -> [`VerifiedSas::grant`] (stored
 //! policy, time, address, protocol, service) -> [`Grant`], which the server asks before each
-//! operation. [`AccountSasSpec`] and [`TableSasSpec`] make tokens. User-delegation signatures are
-//! refused: tables of this service have no Entra keys to delegate.
+//! operation. An account token is the same for every service; what the token of one service signs and
+//! opens stands in the file of its service. [`AccountSasSpec`], [`TableSasSpec`] and [`QueueSasSpec`] make tokens.
+//! User-delegation signatures are refused: there are no Entra keys to delegate.
 
-mod decision;
+mod account;
+mod blob;
 mod fields;
+mod grant;
+mod queue;
 mod ranges;
 mod spec;
+mod table;
 mod token;
+mod user_delegation;
 mod values;
 
-pub use decision::{Access, EntityOperation, Grant};
+pub use blob::{BlobAccess, BlobAddress, BlobOperation, BlobSasResource, ResponseHeaders};
+pub use grant::{Access, Grant};
+pub use queue::QueueAccess;
 pub use ranges::{KeyBound, KeyRangeLimit};
-pub use spec::{AccountSasSpec, TableSasSpec};
-pub use token::{RequestOrigin, START_SKEW_TICKS, SasToken, VerifiedSas};
-pub use values::{IpRange, Permissions, Protocols, ResourceTypes, SasVersion};
+pub use spec::{AccountSasSpec, QueueSasSpec, TableSasSpec};
+pub use table::EntityOperation;
+pub use token::{Addressed, RequestOrigin, START_SKEW_TICKS, SasToken, VerifiedSas};
+pub use values::{IpRange, Permissions, Protocols, ResourceTypes, SasVersion, Services};
 
 use std::borrow::Cow;
 
@@ -25,6 +34,6 @@ use crate::error::{ErrorCode, StorageError};
 
 /// The refusal of a token as such; the reason goes to the log, for the client learns nothing from
 /// it.
-fn refused(reason: impl Into<Cow<'static, str>>) -> StorageError {
+pub(super) fn refused(reason: impl Into<Cow<'static, str>>) -> StorageError {
     StorageError::new(ErrorCode::AuthenticationFailed).caused_by(reason.into())
 }

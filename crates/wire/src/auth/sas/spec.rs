@@ -4,18 +4,19 @@
 //! same as no bound, so whoever holds the token can drop it. Do not hand out tokens that rely on
 //! one.
 
-use std::borrow::Cow;
-
-use super::fields::SasFields;
-use super::ranges::{KeyBound, KeyRangeLimit};
-use super::values::{IpRange, Permissions, Protocols, ResourceTypes, SasVersion};
+use super::fields::{Field, SasFields};
+use super::ranges::KeyRangeLimit;
+use super::values::{IpRange, Permissions, Protocols, ResourceTypes, SasVersion, Services};
+use super::{account, queue, table};
 use crate::auth::key::AccountKey;
+use crate::service::Service;
 use crate::ticks::Ticks;
 
 /// What an account token shall allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountSasSpec {
     pub version: SasVersion,
+    pub services: Services,
     pub permissions: Permissions,
     pub resource_types: ResourceTypes,
     pub start: Option<Ticks>,
@@ -25,9 +26,11 @@ pub struct AccountSasSpec {
 }
 
 impl AccountSasSpec {
+    /// A token for tables; other [services](Self::services) can be set.
     pub fn new(permissions: Permissions, resource_types: ResourceTypes, expiry: Ticks) -> Self {
         Self {
             version: SasVersion::CURRENT,
+            services: Services::of(Service::Table),
             permissions,
             resource_types,
             start: None,
@@ -39,20 +42,14 @@ impl AccountSasSpec {
 
     /// Makes the token: a query string without `?`. Times are cut to seconds.
     pub fn sign(&self, account: &str, key: &AccountKey) -> String {
-        let mut fields = SasFields {
-            version: owned(&self.version),
-            services: owned(&"t"),
-            resource_types: owned(&self.resource_types),
-            permissions: owned(&self.permissions.account_text()),
-            start: self.start.map(time_text),
-            expiry: Some(time_text(self.expiry)),
-            ip_range: self.ip_range.as_ref().and_then(owned),
-            protocols: self.protocols.and_then(|protocols| owned(&protocols.as_str())),
-            ..SasFields::default()
-        };
-        let signature = key.sign(&fields.account_string(account, self.version));
-        fields.signature = owned(&signature.to_base64());
-        fields.to_query()
+        let mut fields = SasFields::default();
+        fields.set(Field::Version, self.version.to_string());
+        fields.set(Field::Services, self.services.to_string());
+        fields.set(Field::ResourceTypes, self.resource_types.to_string());
+        fields.set(Field::Permissions, self.permissions.account_text());
+        set_times(&mut fields, self.start, Some(self.expiry));
+        set_origin(&mut fields, self.ip_range, self.protocols);
+        signed(fields, key, |fields| account::string_to_sign(fields, account, self.version))
     }
 }
 
@@ -103,36 +100,114 @@ impl TableSasSpec {
 
     /// Makes the token: a query string without `?`. Times are cut to seconds.
     pub fn sign(&self, account: &str, key: &AccountKey) -> String {
-        let partition_key = |bound: &KeyBound| owned(&bound.partition_key);
-        let row_key = |bound: &KeyBound| bound.row_key.as_ref().and_then(owned);
-        let KeyRangeLimit { start, end } = &self.range;
-        let mut fields = SasFields {
-            version: owned(&self.version),
-            table: owned(&self.table),
-            permissions: self.permissions.and_then(|set| owned(&set.table_text())),
-            start: self.start.map(time_text),
-            expiry: self.expiry.map(time_text),
-            identifier: self.identifier.as_ref().and_then(owned),
-            ip_range: self.ip_range.as_ref().and_then(owned),
-            protocols: self.protocols.and_then(|protocols| owned(&protocols.as_str())),
-            start_partition_key: start.as_ref().and_then(partition_key),
-            start_row_key: start.as_ref().and_then(row_key),
-            end_partition_key: end.as_ref().and_then(partition_key),
-            end_row_key: end.as_ref().and_then(row_key),
-            ..SasFields::default()
-        };
-        let signature = key.sign(&fields.table_string(account, self.version));
-        fields.signature = owned(&signature.to_base64());
-        fields.to_query()
+        let mut fields = SasFields::default();
+        fields.set(Field::Version, self.version.to_string());
+        fields.set(Field::Table, &*self.table);
+        if let Some(permissions) = self.permissions {
+            fields.set(Field::Permissions, permissions.table_text());
+        }
+        set_times(&mut fields, self.start, self.expiry);
+        set_origin(&mut fields, self.ip_range, self.protocols);
+        if let Some(identifier) = &self.identifier {
+            fields.set(Field::Identifier, &**identifier);
+        }
+        for (field, bound) in [
+            (Field::StartPartitionKey, self.range.start_partition_key()),
+            (Field::StartRowKey, self.range.start_row_key()),
+            (Field::EndPartitionKey, self.range.end_partition_key()),
+            (Field::EndRowKey, self.range.end_row_key()),
+        ] {
+            if let Some(bound) = bound {
+                fields.set(field, bound);
+            }
+        }
+        signed(fields, key, |fields| table::string_to_sign(fields, account, self.version))
     }
 }
 
-fn owned(value: &impl ToString) -> Option<Cow<'static, str>> {
-    Some(Cow::Owned(value.to_string()))
+/// What the token of a queue shall allow. What a stored access policy says is left out here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueSasSpec {
+    /// From 2015-04-05 on, if there is an address or a protocol.
+    pub version: SasVersion,
+    pub queue: String,
+    pub permissions: Option<Permissions>,
+    pub start: Option<Ticks>,
+    pub expiry: Option<Ticks>,
+    /// The id of a stored access policy.
+    pub identifier: Option<String>,
+    pub ip_range: Option<IpRange>,
+    pub protocols: Option<Protocols>,
 }
 
-fn time_text(moment: Ticks) -> Cow<'static, str> {
-    Cow::Owned(moment.whole_seconds().to_iso())
+impl QueueSasSpec {
+    /// A token with its own permissions and expiry.
+    pub fn new(queue: impl Into<String>, permissions: Permissions, expiry: Ticks) -> Self {
+        Self {
+            permissions: Some(permissions),
+            expiry: Some(expiry),
+            identifier: None,
+            ..Self::with_policy(queue, String::new())
+        }
+    }
+
+    /// A token whose permissions and times are those of a stored access policy.
+    pub fn with_policy(queue: impl Into<String>, identifier: impl Into<String>) -> Self {
+        Self {
+            version: SasVersion::CURRENT,
+            queue: queue.into(),
+            permissions: None,
+            start: None,
+            expiry: None,
+            identifier: Some(identifier.into()),
+            ip_range: None,
+            protocols: None,
+        }
+    }
+
+    /// Makes the token: a query string without `?`. Times are cut to seconds.
+    pub fn sign(&self, account: &str, key: &AccountKey) -> String {
+        let mut fields = SasFields::default();
+        fields.set(Field::Version, self.version.to_string());
+        if let Some(permissions) = self.permissions {
+            fields.set(Field::Permissions, permissions.queue_text());
+        }
+        set_times(&mut fields, self.start, self.expiry);
+        set_origin(&mut fields, self.ip_range, self.protocols);
+        if let Some(identifier) = &self.identifier {
+            fields.set(Field::Identifier, &**identifier);
+        }
+        signed(fields, key, |fields| {
+            queue::string_to_sign(fields, account, &self.queue, self.version)
+        })
+    }
+}
+
+fn set_times(fields: &mut SasFields<'_>, start: Option<Ticks>, expiry: Option<Ticks>) {
+    for (field, moment) in [(Field::Start, start), (Field::Expiry, expiry)] {
+        if let Some(moment) = moment {
+            fields.set(field, moment.whole_seconds().to_iso());
+        }
+    }
+}
+
+fn set_origin(fields: &mut SasFields<'_>, ip_range: Option<IpRange>, protocols: Option<Protocols>) {
+    if let Some(ip_range) = ip_range {
+        fields.set(Field::IpRange, ip_range.to_string());
+    }
+    if let Some(protocols) = protocols {
+        fields.set(Field::Protocols, protocols.as_str());
+    }
+}
+
+fn signed(
+    mut fields: SasFields<'_>,
+    key: &AccountKey,
+    string_to_sign: impl Fn(&SasFields<'_>) -> String,
+) -> String {
+    let signature = key.sign(&string_to_sign(&fields)).to_base64();
+    fields.set(Field::Signature, signature);
+    fields.to_query()
 }
 
 #[cfg(test)]

@@ -5,20 +5,29 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::BitOr;
 use std::str::FromStr;
 
+use super::fields::{Field, SasFields};
+use crate::service::Service;
+
 /// A service version, `YYYY-MM-DD`; later versions compare greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SasVersion(u32);
 
 impl SasVersion {
-    /// The first version whose tables can be shared.
-    pub const FIRST_FOR_TABLES: Self = Self::of(2012, 2, 12);
-    /// From here the resource of a table token starts with the service's name.
+    /// The first version whose tables and queues can be shared.
+    pub const FIRST: Self = Self::of(2012, 2, 12);
+    /// From here the token of a blob signs headers of the answer.
+    pub(super) const RESPONSE_HEADERS: Self = Self::of(2013, 8, 15);
+    /// From here the resource of a service's token starts with the service's name.
     pub const SERVICE_IN_RESOURCE: Self = Self::of(2015, 2, 21);
     /// From here address and protocol are signed, and account tokens exist.
     pub const ADDRESS_AND_PROTOCOL: Self = Self::of(2015, 4, 5);
+    /// From here the token of a blob signs its kind of resource, and there are tokens of snapshots.
+    pub(super) const SNAPSHOT: Self = Self::of(2018, 11, 9);
     /// What current SDKs put in the tokens they make.
     pub const CURRENT: Self = Self::of(2019, 2, 2);
-    /// From here account tokens sign an encryption scope.
+    /// From here there are tokens of versions of a blob.
+    pub(super) const BLOB_VERSION: Self = Self::of(2019, 10, 10);
+    /// From here the tokens of accounts and blobs sign an encryption scope.
     pub const ENCRYPTION_SCOPE: Self = Self::of(2020, 12, 6);
 
     const fn of(year: u32, month: u32, day: u32) -> Self {
@@ -30,12 +39,35 @@ impl SasVersion {
         if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
             return None;
         }
-        let mut number = 0;
-        for byte in bytes.iter().filter(|byte| **byte != b'-') {
-            number = number * 10 + u32::from(byte.is_ascii_digit().then(|| byte - b'0')?);
+        let digits = [&bytes[..4], &bytes[5..7], &bytes[8..]].into_iter().flatten();
+        let number = digits.into_iter().try_fold(0, |number, byte| {
+            byte.is_ascii_digit().then(|| number * 10 + u32::from(byte - b'0'))
+        });
+        number.map(Self)
+    }
+
+    /// The resource that a service's token signs: the account stands there once, whatever the style of the address.
+    pub(super) fn resource(self, service: Service, account: &str, path: &str) -> String {
+        match self >= Self::SERVICE_IN_RESOURCE {
+            true => ["/", service.name(), "/", account, "/", path].concat(),
+            false => ["/", account, "/", path].concat(),
         }
-        // A dash in place of a digit would have shortened the number.
-        Some(Self(number)).filter(|version| version.to_string() == text)
+    }
+
+    /// The lines with which the strings to sign of every service begin.
+    pub(super) fn service_lines<'f>(
+        self,
+        fields: &'f SasFields<'_>,
+        resource: &'f str,
+    ) -> Vec<&'f str> {
+        let mut lines = Vec::with_capacity(16);
+        lines.extend(fields.texts([Field::Permissions, Field::Start, Field::Expiry]));
+        lines.extend([resource, fields.text(Field::Identifier)]);
+        if self >= Self::ADDRESS_AND_PROTOCOL {
+            lines.extend(fields.texts([Field::IpRange, Field::Protocols]));
+        }
+        lines.push(fields.text(Field::Version));
+        lines
     }
 }
 
@@ -45,9 +77,9 @@ impl fmt::Display for SasVersion {
     }
 }
 
-/// A set of permissions, of an account token, a table token or a stored policy.
+/// A set of permissions, of a token or a stored policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Permissions(u8);
+pub struct Permissions(u16);
 
 impl Permissions {
     pub const NONE: Self = Self(0);
@@ -58,7 +90,23 @@ impl Permissions {
     pub const WRITE: Self = Self(1 << 4);
     pub const LIST: Self = Self(1 << 5);
     pub const CREATE: Self = Self(1 << 6);
-    /// Everything that a table token or a stored policy can grant.
+    /// Get and delete messages.
+    pub const PROCESS: Self = Self(1 << 7);
+    /// Delete a version of a blob.
+    pub const DELETE_VERSION: Self = Self(1 << 8);
+    /// Delete for good what could be restored.
+    pub const DELETE_PERMANENTLY: Self = Self(1 << 9);
+    /// Read and set the tags of a blob.
+    pub const TAGS: Self = Self(1 << 10);
+    /// Find blobs by their tags.
+    pub const FIND: Self = Self(1 << 11);
+    /// Set immutability policies and legal holds.
+    pub const IMMUTABILITY: Self = Self(1 << 12);
+    /// Move a blob in a hierarchical namespace.
+    pub const MOVE: Self = Self(1 << 13);
+    /// Read the access list in a hierarchical namespace.
+    pub const EXECUTE: Self = Self(1 << 14);
+    /// Everything that a table token or a stored policy of a table can grant.
     pub const TABLE_ALL: Self = Self(0b1111);
     /// Everything that an account token can grant on tables.
     pub const ACCOUNT_ALL: Self = Self(0b111_1111);
@@ -66,29 +114,69 @@ impl Permissions {
     /// Letters in the order in which table tokens and policies must list them.
     const TABLE_LETTERS: [(char, Self); 4] =
         [('r', Self::READ), ('a', Self::ADD), ('u', Self::UPDATE), ('d', Self::DELETE)];
+    /// Letters in the order in which SDKs list them in queue tokens.
+    const QUEUE_LETTERS: [(char, Self); 4] =
+        [('r', Self::READ), ('a', Self::ADD), ('u', Self::UPDATE), ('p', Self::PROCESS)];
+    /// Letters of the tokens of containers and blobs.
+    const BLOB_LETTERS: [(char, Self); 13] = [
+        ('r', Self::READ),
+        ('a', Self::ADD),
+        ('c', Self::CREATE),
+        ('w', Self::WRITE),
+        ('d', Self::DELETE),
+        ('x', Self::DELETE_VERSION),
+        ('y', Self::DELETE_PERMANENTLY),
+        ('l', Self::LIST),
+        ('t', Self::TAGS),
+        ('f', Self::FIND),
+        ('m', Self::MOVE),
+        ('e', Self::EXECUTE),
+        ('i', Self::IMMUTABILITY),
+    ];
     /// Letters in the order in which SDKs list them in account tokens.
-    const ACCOUNT_LETTERS: [(char, Self); 7] = [
+    const ACCOUNT_LETTERS: [(char, Self); 13] = [
         ('r', Self::READ),
         ('w', Self::WRITE),
         ('d', Self::DELETE),
+        ('x', Self::DELETE_VERSION),
+        ('y', Self::DELETE_PERMANENTLY),
         ('l', Self::LIST),
         ('a', Self::ADD),
         ('c', Self::CREATE),
         ('u', Self::UPDATE),
+        ('p', Self::PROCESS),
+        ('t', Self::TAGS),
+        ('f', Self::FIND),
+        ('i', Self::IMMUTABILITY),
     ];
 
     /// Reads the letters of a table token or policy, in any order; `None` for a letter that tables
     /// do not know.
     pub fn parse_table(text: &str) -> Option<Self> {
+        Self::parse(text, &Self::TABLE_LETTERS)
+    }
+
+    /// Reads the letters of a queue token or policy, in any order; `None` for a letter that queues
+    /// do not know.
+    pub fn parse_queue(text: &str) -> Option<Self> {
+        Self::parse(text, &Self::QUEUE_LETTERS)
+    }
+
+    /// Reads the letters of the token or policy of a container or blob, in any order; `None` for a letter that neither
+    /// knows.
+    pub fn parse_blob(text: &str) -> Option<Self> {
+        Self::parse(text, &Self::BLOB_LETTERS)
+    }
+
+    fn parse(text: &str, letters: &[(char, Self)]) -> Option<Self> {
         text.chars().try_fold(Self::NONE, |set, letter| {
-            let (_, permission) = Self::TABLE_LETTERS.iter().find(|(known, _)| *known == letter)?;
+            let (_, permission) = letters.iter().find(|(known, _)| *known == letter)?;
             Some(set | *permission)
         })
     }
 
-    /// Reads the letters of an account token. Letters of the other services (`p`, `x`, `t`...) mean
-    /// nothing here and are passed over, as one token may serve several services; `None` for what
-    /// is no letter.
+    /// Reads the letters of an account token. Other letters mean nothing here and are passed over, as one token may
+    /// serve services that are not here; `None` for what is no letter.
     pub fn parse_account(text: &str) -> Option<Self> {
         text.chars().try_fold(Self::NONE, |set, letter| {
             let known = Self::ACCOUNT_LETTERS.iter().find(|(known, _)| *known == letter);
@@ -103,26 +191,17 @@ impl Permissions {
         self.0 & other.0 == other.0
     }
 
-    pub fn is_empty(self) -> bool {
-        self == Self::NONE
-    }
-
-    /// The set as a number, for storing it.
-    pub fn bits(self) -> u8 {
-        self.0
-    }
-
-    /// The set of a stored number; `None` when a bit has no meaning.
-    pub fn from_bits(bits: u8) -> Option<Self> {
-        Some(Self(bits)).filter(|set| Self::ACCOUNT_ALL.contains(*set))
-    }
-
     /// The letters `raud` of this set.
     pub fn table_text(self) -> String {
         self.text(&Self::TABLE_LETTERS)
     }
 
-    /// The letters `rwdlacu` of this set.
+    /// The letters `raup` of this set.
+    pub fn queue_text(self) -> String {
+        self.text(&Self::QUEUE_LETTERS)
+    }
+
+    /// The letters of this set that account tokens know.
     pub fn account_text(self) -> String {
         self.text(&Self::ACCOUNT_LETTERS)
     }
@@ -140,14 +219,55 @@ impl BitOr for Permissions {
     }
 }
 
+/// The services that an account token opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Services(u8);
+
+impl Services {
+    /// Those that are served here.
+    pub const ALL: Self = Self(0b111);
+
+    pub const fn of(service: Service) -> Self {
+        Self(1 << service as u8)
+    }
+
+    /// Reads `ss`. Letters of services that are not here are passed over; `None` for what is no letter, and for none.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.is_empty() || !text.bytes().all(|letter| letter.is_ascii_lowercase()) {
+            return None;
+        }
+        let named = Service::ALL.into_iter().filter(|service| text.contains(service.letter()));
+        Some(named.fold(Self(0), |services, service| services | Self::of(service)))
+    }
+
+    pub fn contains(self, service: Service) -> bool {
+        self.0 & Self::of(service).0 != 0
+    }
+}
+
+impl BitOr for Services {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl fmt::Display for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut named = Service::ALL.into_iter().filter(|service| self.contains(*service));
+        named.try_for_each(|service| write!(f, "{}", service.letter()))
+    }
+}
+
 /// Which kinds of resource an account token opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourceTypes {
     /// The service: its properties and stats.
     pub service: bool,
-    /// Containers: for this service, tables.
+    /// Containers: of blobs, queues, tables.
     pub container: bool,
-    /// Objects: entities.
+    /// Objects: blobs, messages, entities.
     pub object: bool,
 }
 
@@ -239,6 +359,13 @@ impl Protocols {
 mod tests {
     use super::*;
 
+    impl Permissions {
+        /// Any set of what tables know.
+        pub(crate) fn of_bits(bits: u8) -> Self {
+            Self(u16::from(bits) & Self::ACCOUNT_ALL.0)
+        }
+    }
+
     #[test]
     fn versions_are_dates_in_order() {
         let version = SasVersion::parse("2019-02-02").unwrap();
@@ -257,18 +384,33 @@ mod tests {
         assert_eq!(Permissions::parse_table("raud"), Some(Permissions::TABLE_ALL));
         assert_eq!(Permissions::parse_table("da").unwrap().table_text(), "ad");
         assert_eq!(Permissions::parse_table("rw"), None);
-        assert_eq!(Permissions::parse_account("rwdlacup").unwrap().account_text(), "rwdlacu");
-        assert_eq!(Permissions::parse_account("rwdxftlacupiy"), Some(Permissions::ACCOUNT_ALL));
+        assert_eq!(Permissions::parse_queue("paur").unwrap().queue_text(), "raup");
+        assert_eq!(Permissions::parse_queue("raud"), None);
+        assert_eq!(Permissions::parse_account("ulcawdr"), Some(Permissions::ACCOUNT_ALL));
+        assert_eq!(Permissions::ACCOUNT_ALL.account_text(), "rwdlacu");
+        assert_eq!(Permissions::TABLE_ALL.table_text(), "raud");
+        let all = Permissions::parse_account("rwdxftlacupiyz").unwrap();
+        assert_eq!(all.account_text(), "rwdxylacuptfi");
+        let blob = Permissions::parse_blob("racwdxyltfmei").unwrap();
+        assert!(blob.contains(Permissions::MOVE | Permissions::EXECUTE));
+        assert_eq!(blob.account_text(), "rwdxylactfi");
+        assert_eq!(Permissions::parse_blob("u"), None);
         assert_eq!(Permissions::parse_account("r w"), None);
         assert_eq!(Permissions::parse_account("R"), None);
     }
 
     #[test]
-    fn permission_bits_round_trip() {
-        for bits in 0..=u8::MAX {
-            let known = bits <= Permissions::ACCOUNT_ALL.bits();
-            assert_eq!(Permissions::from_bits(bits).map(Permissions::bits), known.then_some(bits));
+    fn services() {
+        let text = |text| Services::parse(text).map(|services| services.to_string());
+        assert_eq!(text("t").as_deref(), Some("t"));
+        assert_eq!(text("tfqb").as_deref(), Some("bqt"));
+        assert_eq!(text("f").as_deref(), Some(""));
+        assert_eq!(Services::parse("bqt"), Some(Services::ALL));
+        for (wrong, is_wrong) in [("", true), ("T", true), ("b q", true), ("zz", false)] {
+            assert_eq!(Services::parse(wrong).is_none(), is_wrong, "{wrong:?}");
         }
+        assert!(Services::of(Service::Queue).contains(Service::Queue));
+        assert!(!Services::of(Service::Queue).contains(Service::Table));
     }
 
     #[test]

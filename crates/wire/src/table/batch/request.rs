@@ -235,4 +235,5 @@ fn is_blank(text: &[u8]) -> bool {
 }
 
 #[cfg(test)]
+#[path = "request_tests.rs"]
 mod tests;

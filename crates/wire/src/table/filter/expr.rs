@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::table::stored::{EdmType, push_guid};
+use crate::table::stored::{EdmType, Value, push_guid};
 use crate::ticks::Ticks;
 
 /// A parsed filter.
@@ -152,17 +152,22 @@ pub enum Literal {
 }
 
 impl Literal {
-    pub fn edm_type(&self) -> EdmType {
+    /// The literal as the value that a property would have.
+    pub fn as_value(&self) -> Value<'_> {
         match self {
-            Self::String(_) => EdmType::String,
-            Self::Boolean(_) => EdmType::Boolean,
-            Self::Int32(_) => EdmType::Int32,
-            Self::Int64(_) => EdmType::Int64,
-            Self::Double(_) => EdmType::Double,
-            Self::DateTime(_) => EdmType::DateTime,
-            Self::Guid(_) => EdmType::Guid,
-            Self::Binary(_) => EdmType::Binary,
+            Self::String(text) => Value::String(text),
+            Self::Boolean(value) => Value::Boolean(*value),
+            Self::Int32(value) => Value::Int32(*value),
+            Self::Int64(value) => Value::Int64(*value),
+            Self::Double(value) => Value::Double(*value),
+            Self::DateTime(moment) => Value::DateTime(*moment),
+            Self::Guid(guid) => Value::Guid(*guid),
+            Self::Binary(bytes) => Value::Binary(bytes),
         }
+    }
+
+    pub fn edm_type(&self) -> EdmType {
+        self.as_value().edm_type()
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::expr::Literal;
 use crate::error::{ErrorCode, Result, StorageError};
-use crate::table::stored::parse_guid;
+use crate::table::stored::{EdmType, parse_guid};
 use crate::ticks::Ticks;
 
 #[derive(Debug, PartialEq)]
@@ -63,13 +63,14 @@ impl<'a> Lexer<'a> {
         StorageError::with_detail(ErrorCode::InvalidInput, detail)
     }
 
-    fn unrecognized(&self, type_name: &str, start: usize) -> StorageError {
+    fn unrecognized(&self, edm_type: EdmType, start: usize) -> StorageError {
         let position = self.text[..start].chars().count();
         let literal = &self.text[start..self.at];
         StorageError::with_detail(
             ErrorCode::InvalidInput,
             format!(
-                "Unrecognized '{type_name}' literal '{literal}' at '{position}' in '{}'.",
+                "Unrecognized '{}' literal '{literal}' at '{position}' in '{}'.",
+                edm_type.name(),
                 self.text
             ),
         )
@@ -125,15 +126,15 @@ impl<'a> Lexer<'a> {
             "null" => Token::Null,
             "datetime" if quoted => {
                 let moment = Ticks::parse_iso(&self.quoted()?).map(Literal::DateTime);
-                Token::Literal(moment.ok_or_else(|| self.unrecognized("Edm.DateTime", start))?)
+                Token::Literal(moment.ok_or_else(|| self.unrecognized(EdmType::DateTime, start))?)
             }
             "guid" if quoted => {
                 let guid = parse_guid(&self.quoted()?).map(Literal::Guid);
-                Token::Literal(guid.ok_or_else(|| self.unrecognized("Edm.Guid", start))?)
+                Token::Literal(guid.ok_or_else(|| self.unrecognized(EdmType::Guid, start))?)
             }
             "X" | "x" | "binary" if quoted => {
                 let bytes = parse_hex(&self.quoted()?).map(Literal::Binary);
-                Token::Literal(bytes.ok_or_else(|| self.unrecognized("Edm.Binary", start))?)
+                Token::Literal(bytes.ok_or_else(|| self.unrecognized(EdmType::Binary, start))?)
             }
             word => Token::Word(word),
         })
@@ -155,15 +156,15 @@ impl<'a> Lexer<'a> {
             return Err(self.syntax_error(self.at + stray.len_utf8()));
         }
         let real = fraction || exponent;
-        let (value, type_name) = match suffix {
-            Some('L' | 'l') => (digits.parse().ok().map(Literal::Int64), "Edm.Int64"),
-            None if !real => (digits.parse().ok().map(Literal::Int32), "Edm.Int32"),
+        let (value, edm_type) = match suffix {
+            Some('L' | 'l') => (digits.parse().ok().map(Literal::Int64), EdmType::Int64),
+            None if !real => (digits.parse().ok().map(Literal::Int32), EdmType::Int32),
             _ => {
                 let double = digits.parse().ok().filter(|value: &f64| value.is_finite());
-                (double.map(Literal::Double), "Edm.Double")
+                (double.map(Literal::Double), EdmType::Double)
             }
         };
-        value.ok_or_else(|| self.unrecognized(type_name, start))
+        value.ok_or_else(|| self.unrecognized(edm_type, start))
     }
 
     fn skip_digits(&mut self) {

@@ -23,4 +23,5 @@ pub use spans::Span;
 pub use table_filter::TableFilter;
 
 #[cfg(test)]
+#[path = "filter_tests.rs"]
 mod tests;

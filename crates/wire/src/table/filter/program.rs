@@ -13,12 +13,11 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use super::expr::{Comparison, Expr, Literal, Operator};
-use crate::table::stored::key::{SEPARATOR, push_ordered};
+use crate::name_list::NameList;
+use crate::table::stored::key::{SEPARATOR, compare_utf8, push_ordered};
 use crate::table::stored::{EdmType, EntityRef, MalformedEntity};
 use crate::ticks::Ticks;
 
-/// Up to so many names are found by comparing with each; above, by hashing.
-const LINEAR_NAMES_MAX: usize = 8;
 /// From so many equalities on, a chain of them becomes a set.
 const SET_TERMS_MIN: usize = 4;
 
@@ -27,9 +26,7 @@ const SET_TERMS_MIN: usize = 4;
 pub struct Program {
     root: Node,
     /// The properties that the filter names, apart from the keys and the timestamp.
-    names: Vec<Box<[u8]>>,
-    /// Where each name stands in `names`; empty while comparing with each is quicker.
-    slots: HashMap<Box<[u8]>, usize>,
+    names: NameList<Box<[u8]>>,
     reads_keys: bool,
 }
 
@@ -50,9 +47,7 @@ impl Program {
     pub fn new(expr: &Expr) -> Self {
         let mut compiler = Compiler::default();
         let root = compiler.node(expr);
-        let slots =
-            if compiler.slots.len() > LINEAR_NAMES_MAX { compiler.slots } else { HashMap::new() };
-        Self { root, names: compiler.names, slots, reads_keys: compiler.reads_keys }
+        Self { root, names: compiler.names, reads_keys: compiler.reads_keys }
     }
 
     /// The answer, if it is the same for every row.
@@ -92,7 +87,7 @@ impl Program {
         let mut missing = self.names.len();
         for property in entity.properties() {
             let property = property?;
-            let Some(slot) = self.slot(property.name) else { continue };
+            let Some(slot) = self.names.position(property.name) else { continue };
             let start = property.payload.as_ptr().addr() - base;
             let end = start + property.payload.len();
             scratch.cells[slot] = Some(Cell { edm_type: property.edm_type, start, end });
@@ -103,13 +98,6 @@ impl Program {
             }
         }
         Ok(())
-    }
-
-    fn slot(&self, name: &[u8]) -> Option<usize> {
-        if self.names.len() > LINEAR_NAMES_MAX {
-            return self.slots.get(name).copied();
-        }
-        self.names.iter().position(|wanted| **wanted == *name)
     }
 }
 
@@ -246,20 +234,9 @@ fn double(payload: &[u8]) -> f64 {
     f64::from_bits(long(payload).cast_unsigned())
 }
 
-/// [`crate::table::stored::key::compare_text`] for stored bytes, without checking that they are UTF-8.
-fn compare_utf8(a: &[u8], b: &[u8]) -> Ordering {
-    // Above U+FFFF sorts before U+E000..U+FFFF, whose lead bytes are EE and EF.
-    let lift = |byte: u8| if matches!(byte, 0xEE | 0xEF) { byte + 0x10 } else { byte };
-    match a.iter().zip(b).find(|(x, y)| x != y) {
-        None => a.len().cmp(&b.len()),
-        Some((x, y)) => lift(*x).cmp(&lift(*y)),
-    }
-}
-
 #[derive(Default)]
 struct Compiler {
-    names: Vec<Box<[u8]>>,
-    slots: HashMap<Box<[u8]>, usize>,
+    names: NameList<Box<[u8]>>,
     reads_keys: bool,
 }
 
@@ -371,13 +348,7 @@ impl Compiler {
     }
 
     fn slot(&mut self, name: &str) -> usize {
-        if let Some(slot) = self.slots.get(name.as_bytes()) {
-            return *slot;
-        }
-        let slot = self.names.len();
-        self.names.push(name.as_bytes().into());
-        self.slots.insert(name.as_bytes().into(), slot);
-        slot
+        self.names.insert(name.as_bytes().into()).0
     }
 }
 

@@ -4,7 +4,6 @@
 //! `odata.*` and nulls are ignored, as the service does, because clients send back what they were given.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::fmt;
 
 use base64::Engine as _;
@@ -13,6 +12,7 @@ use memchr::memchr;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::error::{ErrorCode, Result, StorageError};
+use crate::name_list::NameList;
 use crate::table::stored::{EdmType, EntityWriter, PROPERTIES_MAX, Value};
 use crate::table::stored::{check_name, check_value, parse_guid};
 use crate::ticks::Ticks;
@@ -40,7 +40,7 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
     let mut body = EntityBody { partition_key: None, row_key: None, entity: Vec::new() };
     let mut writer = EntityWriter::with_capacity(json.len());
     let annotations = Annotations::of(&members);
-    let mut names = NameSet::default();
+    let mut names = NameList::default();
     let mut scratch = Vec::new();
     let mut count = 0;
     for (index, member) in members.iter().enumerate() {
@@ -48,7 +48,7 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
         if memchr(b'@', name.as_bytes()).is_some() || name.starts_with("odata.") {
             continue;
         }
-        if !names.insert(&members, index) {
+        if !names.insert(name).1 {
             return Err(ErrorCode::DuplicatePropertiesSpecified.into());
         }
         match name {
@@ -181,29 +181,26 @@ fn plain_zero(value: f64) -> f64 {
     if value == 0.0 { 0.0 } else { value }
 }
 
-/// The annotations of an object, found by the name of their property. Nearly always they stand directly before it;
-/// others are found by comparing while they are few, by searching a sorted list when they are many.
+/// The annotations of an object, found by the name of their property. Nearly always they stand directly before it.
 struct Annotations<'a> {
     members: &'a [Member<'a>],
-    /// Those elsewhere, in their order; sorted by name, if they are many.
-    strays: Vec<&'a Member<'a>>,
+    /// The names that those elsewhere annotate.
+    strays: NameList<&'a str>,
+    /// The first annotation of each of those names, in the same order.
+    stray_members: Vec<&'a Member<'a>>,
 }
 
 impl<'a> Annotations<'a> {
-    const FEW: usize = 24;
-
     fn of(members: &'a [Member<'a>]) -> Self {
-        let is_stray = |(index, member): &(usize, &Member<'_>)| {
+        let mut annotations = Self { members, strays: NameList::default(), stray_members: vec![] };
+        for (index, member) in members.iter().enumerate() {
+            let Some(name) = annotated_name(member) else { continue };
             let next = members.get(index + 1).map(|next| next.name.as_ref());
-            annotated_name(member).is_some_and(|name| next != Some(name))
-        };
-        let found = members.iter().enumerate().filter(is_stray);
-        let mut strays: Vec<_> = found.map(|(_, member)| member).collect();
-        if strays.len() > Self::FEW {
-            // Keeps those of the same name in their order.
-            strays.sort_by(|a, b| a.name.cmp(&b.name));
+            if next != Some(name) && annotations.strays.insert(name).1 {
+                annotations.stray_members.push(member);
+            }
         }
-        Self { members, strays }
+        annotations
     }
 
     /// The type that the annotation of a member names, wherever in the object it stands. The first of several
@@ -222,41 +219,14 @@ impl<'a> Annotations<'a> {
     }
 
     fn find(&self, name: &str) -> Option<&'a Member<'a>> {
-        if self.strays.len() <= Self::FEW {
-            let annotates = |member: &&&Member<'_>| annotated_name(member) == Some(name);
-            return self.strays.iter().find(annotates).copied();
-        }
-        let wanted = [name, TYPE_ANNOTATION].concat();
-        let at = self.strays.partition_point(|member| *member.name < *wanted);
-        self.strays.get(at).copied().filter(|member| member.name == wanted)
+        let position = self.strays.position(name.as_bytes())?;
+        Some(self.stray_members[position])
     }
 }
 
 /// The name of the property that a member annotates, if it is an annotation.
 fn annotated_name<'m>(member: &'m Member<'_>) -> Option<&'m str> {
     member.name.strip_suffix(TYPE_ANNOTATION)
-}
-
-/// Finds names that come twice: by comparing while they are few, by hashing when they are many.
-#[derive(Default)]
-struct NameSet<'a> {
-    few: Vec<&'a str>,
-    many: HashSet<&'a str>,
-}
-
-impl<'a> NameSet<'a> {
-    const FEW: usize = 24;
-
-    /// Whether the name of `members[index]` is new.
-    fn insert(&mut self, members: &'a [Member<'_>], index: usize) -> bool {
-        let name = members[index].name.as_ref();
-        if self.few.len() < Self::FEW {
-            let new = !self.few.contains(&name);
-            self.few.push(name);
-            return new;
-        }
-        !self.few.contains(&name) && self.many.insert(name)
-    }
 }
 
 struct Member<'a> {

@@ -48,10 +48,14 @@ pub fn read_ordered(bytes: &[u8]) -> Option<Cow<'_, str>> {
 
 /// Compares two texts in the order of the service, without allocating.
 pub fn compare_text(a: &str, b: &str) -> Ordering {
-    let first_difference = a.bytes().zip(b.bytes()).find(|(x, y)| x != y);
-    match first_difference {
+    compare_utf8(a.as_bytes(), b.as_bytes())
+}
+
+/// [`compare_text`] for stored bytes, without checking that they are UTF-8.
+pub(crate) fn compare_utf8(a: &[u8], b: &[u8]) -> Ordering {
+    match a.iter().zip(b).find(|(x, y)| x != y) {
         None => a.len().cmp(&b.len()),
-        Some((x, y)) => lift(x).cmp(&lift(y)),
+        Some((x, y)) => lift(*x).cmp(&lift(*y)),
     }
 }
 

@@ -2,18 +2,40 @@
 //!
 //! Permissions are asked before the body is read ([`Grant::allows`]), keys once they are known
 //! ([`Grant::allows_key`]); scans take [`Grant::key_range`] and narrow themselves, for a query
-//! outside of the range is no error but an empty answer.
+//! outside of the range is no error but an empty answer. Which letters an operation needs is said in the file of its
+//! service.
 
+use super::account;
+use super::blob::{self, BlobAccess, BlobSasResource, ResponseHeaders};
+use super::queue::{self, QueueAccess};
 use super::ranges::KeyRangeLimit;
-use super::refused;
+use super::table::{self, EntityOperation};
 use super::values::{Permissions, ResourceTypes};
 use crate::error::{ErrorCode, Result};
 
 /// What the holder of a valid token may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
-    Account { resource_types: ResourceTypes, permissions: Permissions },
-    Table { table: String, permissions: Permissions, range: KeyRangeLimit },
+    Account {
+        resource_types: ResourceTypes,
+        permissions: Permissions,
+    },
+    Table {
+        table: String,
+        permissions: Permissions,
+        range: KeyRangeLimit,
+    },
+    /// In the queue that the request addresses, with which the token was verified.
+    Queue {
+        permissions: Permissions,
+    },
+    /// In the container or on the blob that the request addresses, with which the token was verified.
+    Blob {
+        resource: BlobSasResource,
+        permissions: Permissions,
+        headers: ResponseHeaders,
+        encryption_scope: Option<String>,
+    },
 }
 
 /// An operation that needs permission. A batch asks for each of its operations.
@@ -32,19 +54,8 @@ pub enum Access<'a> {
         table: &'a str,
         operation: EntityOperation,
     },
-}
-
-/// An operation on the entities of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntityOperation {
-    Get,
-    Query,
-    Insert,
-    /// Update or Merge with a condition.
-    Update,
-    /// Insert Or Replace, Insert Or Merge.
-    Upsert,
-    Delete,
+    Queue(QueueAccess),
+    Blob(BlobAccess),
 }
 
 impl Grant {
@@ -57,9 +68,13 @@ impl Grant {
     pub fn allows(&self, access: Access<'_>) -> Result<()> {
         match self {
             Self::Account { resource_types, permissions } => {
-                account_allows(*resource_types, *permissions, access)
+                account::allows(*resource_types, *permissions, access)
             }
-            Self::Table { table, permissions, .. } => table_allows(table, *permissions, access),
+            Self::Table { table, permissions, .. } => table::allows(table, *permissions, access),
+            Self::Queue { permissions } => queue::allows(*permissions, access),
+            Self::Blob { resource, permissions, .. } => {
+                blob::allows(*resource, *permissions, access)
+            }
         }
     }
 
@@ -91,58 +106,41 @@ impl Grant {
     /// The range that scans are narrowed to; `None` when the token has no bounds.
     pub fn key_range(&self) -> Option<&KeyRangeLimit> {
         match self {
-            Self::Account { .. } => None,
             Self::Table { range, .. } => Some(range).filter(|range| !range.is_unbounded()),
+            Self::Account { .. } | Self::Queue { .. } | Self::Blob { .. } => None,
         }
     }
-}
 
-impl EntityOperation {
-    fn permissions(self) -> Permissions {
+    /// Whether a blob that exists may be replaced: to create one takes less.
+    pub fn may_overwrite(&self) -> bool {
         match self {
-            Self::Get | Self::Query => Permissions::READ,
-            Self::Insert => Permissions::ADD,
-            Self::Update => Permissions::UPDATE,
-            Self::Upsert => Permissions::ADD | Permissions::UPDATE,
-            Self::Delete => Permissions::DELETE,
+            Self::Account { permissions, .. } | Self::Blob { permissions, .. } => {
+                permissions.contains(Permissions::WRITE)
+            }
+            Self::Table { .. } | Self::Queue { .. } => false,
         }
     }
 }
 
-fn account_allows(types: ResourceTypes, granted: Permissions, access: Access<'_>) -> Result<()> {
-    let (type_granted, needed) = match access {
-        Access::GetServiceProperties | Access::GetServiceStats => {
-            (types.service, Permissions::READ)
-        }
-        Access::SetServiceProperties => (types.service, Permissions::WRITE),
-        Access::QueryTables => (types.container, Permissions::LIST),
-        // Either of two letters creates a table.
-        Access::CreateTable if granted.contains(Permissions::WRITE) => {
-            (types.container, Permissions::WRITE)
-        }
-        Access::CreateTable => (types.container, Permissions::CREATE),
-        Access::DeleteTable => (types.container, Permissions::DELETE),
-        Access::TableAcl => return Err(ErrorCode::AuthorizationFailure.into()),
-        Access::Entity { operation, .. } => (types.object, operation.permissions()),
-    };
-    if !type_granted {
-        return Err(ErrorCode::AuthorizationResourceTypeMismatch.into());
+/// The letters that an operation needs: all of one set, or all of another.
+#[derive(Clone, Copy)]
+pub(super) struct Need(Permissions, Permissions);
+
+impl Need {
+    pub(super) const CREATE_OR_WRITE: Self = Self(Permissions::CREATE, Permissions::WRITE);
+    pub(super) const WRITE_OR_DELETE: Self = Self(Permissions::WRITE, Permissions::DELETE);
+
+    pub(super) fn all(permissions: Permissions) -> Self {
+        Self(permissions, permissions)
     }
-    check_permissions(granted, needed)
+
+    pub(super) fn either(one: Permissions, other: Permissions) -> Self {
+        Self(one, other)
+    }
 }
 
-fn table_allows(table: &str, granted: Permissions, access: Access<'_>) -> Result<()> {
-    let Access::Entity { table: addressed, operation } = access else {
-        return Err(ErrorCode::AuthorizationFailure.into());
-    };
-    if !table.eq_ignore_ascii_case(addressed) {
-        return Err(refused("the token is for another table"));
-    }
-    check_permissions(granted, operation.permissions())
-}
-
-fn check_permissions(granted: Permissions, needed: Permissions) -> Result<()> {
-    if granted.contains(needed) {
+pub(super) fn check_permissions(granted: Permissions, Need(one, other): Need) -> Result<()> {
+    if granted.contains(one) || granted.contains(other) {
         Ok(())
     } else {
         Err(ErrorCode::AuthorizationPermissionMismatch.into())

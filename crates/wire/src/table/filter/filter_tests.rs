@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{Comparison, Expr, Literal, Operator, Plan, Program, Scratch, parse};
 use crate::table::stored::key::push_entity_key;
-use crate::table::stored::{EntityRef, EntityWriter, Value, set_timestamp};
+use crate::table::stored::{EntityRef, EntityWriter, set_timestamp};
 use crate::ticks::Ticks;
 
 #[derive(Clone, Debug)]
@@ -27,19 +27,7 @@ impl Row {
     fn entity(&self) -> Vec<u8> {
         let mut writer = EntityWriter::new();
         for (name, value) in &self.properties {
-            writer.push(
-                name,
-                match value {
-                    Literal::String(text) => Value::String(text),
-                    Literal::Boolean(value) => Value::Boolean(*value),
-                    Literal::Int32(value) => Value::Int32(*value),
-                    Literal::Int64(value) => Value::Int64(*value),
-                    Literal::Double(value) => Value::Double(*value),
-                    Literal::DateTime(moment) => Value::DateTime(*moment),
-                    Literal::Guid(guid) => Value::Guid(*guid),
-                    Literal::Binary(bytes) => Value::Binary(bytes),
-                },
-            );
+            writer.push(name, value.as_value());
         }
         let mut bytes = writer.finish();
         set_timestamp(&mut bytes, Ticks(self.timestamp));

@@ -1,0 +1,73 @@
+//! Tokens of an account: for every service that `ss` names, every kind of resource that `srt` names.
+
+use super::fields::{Field, SasFields};
+use super::grant::{Access, Need, check_permissions};
+use super::refused;
+use super::values::{Permissions, ResourceTypes, SasVersion, Services};
+use crate::error::{ErrorCode, Result};
+
+/// What only an account token says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AccountSas {
+    pub services: Services,
+    pub resource_types: ResourceTypes,
+}
+
+impl AccountSas {
+    /// Whether the fields are those of an account token.
+    pub(super) fn is_named(fields: &SasFields<'_>) -> bool {
+        fields.get(Field::Services).is_some() || fields.get(Field::ResourceTypes).is_some()
+    }
+
+    pub(super) fn parse(fields: &SasFields<'_>, version: SasVersion) -> Result<Self> {
+        if version < SasVersion::ADDRESS_AND_PROTOCOL {
+            return Err(refused("sv is older than account signatures"));
+        }
+        let services = fields.parsed(Field::Services, Services::parse)?;
+        let types = fields.parsed(Field::ResourceTypes, ResourceTypes::parse)?;
+        Ok(Self {
+            services: services.ok_or_else(|| refused("ss is missing"))?,
+            resource_types: types.ok_or_else(|| refused("srt is missing"))?,
+        })
+    }
+}
+
+/// Every line ends with a newline, the last one too.
+pub(super) fn string_to_sign(fields: &SasFields<'_>, account: &str, version: SasVersion) -> String {
+    let mut lines = vec![account];
+    lines.extend(fields.texts([
+        Field::Permissions,
+        Field::Services,
+        Field::ResourceTypes,
+        Field::Start,
+        Field::Expiry,
+        Field::IpRange,
+        Field::Protocols,
+        Field::Version,
+    ]));
+    if version >= SasVersion::ENCRYPTION_SCOPE {
+        lines.push(fields.text(Field::EncryptionScope));
+    }
+    lines.push("");
+    lines.join("\n")
+}
+
+pub(super) fn allows(types: ResourceTypes, granted: Permissions, access: Access<'_>) -> Result<()> {
+    let (type_granted, need) = match access {
+        Access::GetServiceProperties | Access::GetServiceStats => {
+            (types.service, Need::all(Permissions::READ))
+        }
+        Access::SetServiceProperties => (types.service, Need::all(Permissions::WRITE)),
+        Access::QueryTables => (types.container, Need::all(Permissions::LIST)),
+        Access::CreateTable => (types.container, Need::CREATE_OR_WRITE),
+        Access::DeleteTable => (types.container, Need::all(Permissions::DELETE)),
+        Access::TableAcl => return Err(ErrorCode::AuthorizationFailure.into()),
+        Access::Entity { operation, .. } => (types.object, Need::all(operation.permissions())),
+        Access::Queue(queue) => queue.account_need(types)?,
+        Access::Blob(blob) => blob.account_need(types)?,
+    };
+    if !type_granted {
+        return Err(ErrorCode::AuthorizationResourceTypeMismatch.into());
+    }
+    check_permissions(granted, need)
+}

@@ -1,0 +1,70 @@
+//! Tokens of a table, which they name themselves, or of a range of its entities.
+
+use super::fields::{Field, SasFields};
+use super::grant::{Access, Need, check_permissions};
+use super::ranges::KeyRangeLimit;
+use super::refused;
+use super::values::{Permissions, SasVersion};
+use crate::error::{ErrorCode, Result};
+use crate::service::Service;
+
+/// An operation on the entities of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntityOperation {
+    Get,
+    Query,
+    Insert,
+    /// Update or Merge with a condition.
+    Update,
+    /// Insert Or Replace, Insert Or Merge.
+    Upsert,
+    Delete,
+}
+
+impl EntityOperation {
+    pub(super) fn permissions(self) -> Permissions {
+        match self {
+            Self::Get | Self::Query => Permissions::READ,
+            Self::Insert => Permissions::ADD,
+            Self::Update => Permissions::UPDATE,
+            Self::Upsert => Permissions::ADD | Permissions::UPDATE,
+            Self::Delete => Permissions::DELETE,
+        }
+    }
+}
+
+/// Reads what only a table token says.
+pub(super) fn parse(fields: &SasFields<'_>) -> Result<KeyRangeLimit> {
+    // Here an empty value is a bound, namely the empty key.
+    KeyRangeLimit::new(
+        fields.get(Field::StartPartitionKey),
+        fields.get(Field::StartRowKey),
+        fields.get(Field::EndPartitionKey),
+        fields.get(Field::EndRowKey),
+    )
+}
+
+/// The last line has no newline.
+pub(super) fn string_to_sign(fields: &SasFields<'_>, account: &str, version: SasVersion) -> String {
+    // Table names are ASCII letters and digits, so ASCII folding is all of it.
+    let table = fields.text(Field::Table).to_ascii_lowercase();
+    let resource = version.resource(Service::Table, account, &table);
+    let mut lines = version.service_lines(fields, &resource);
+    lines.extend(fields.texts([
+        Field::StartPartitionKey,
+        Field::StartRowKey,
+        Field::EndPartitionKey,
+        Field::EndRowKey,
+    ]));
+    lines.join("\n")
+}
+
+pub(super) fn allows(table: &str, granted: Permissions, access: Access<'_>) -> Result<()> {
+    let Access::Entity { table: addressed, operation } = access else {
+        return Err(ErrorCode::AuthorizationFailure.into());
+    };
+    if !table.eq_ignore_ascii_case(addressed) {
+        return Err(refused("the token is for another table"));
+    }
+    check_permissions(granted, Need::all(operation.permissions()))
+}

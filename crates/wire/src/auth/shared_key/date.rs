@@ -1,0 +1,82 @@
+//! The date of a signed request, and how far it may be from ours.
+
+use std::time::UNIX_EPOCH;
+
+use super::failed;
+use crate::error::Result;
+use crate::ticks::Ticks;
+
+/// How far a request's date may be from our clock, in both directions.
+pub const DATE_WINDOW_TICKS: i64 = 15 * Ticks::PER_MINUTE;
+
+/// The date that counts for signature and clock: `x-ms-date` wins over `Date`.
+///
+/// # Errors
+/// 403 `AuthenticationFailed` when there is neither.
+pub fn signed_date<'a>(x_ms_date: Option<&'a str>, date: Option<&'a str>) -> Result<&'a str> {
+    x_ms_date
+        .into_iter()
+        .chain(date)
+        .find(|text| !text.is_empty())
+        .ok_or_else(|| failed("the request has neither x-ms-date nor Date"))
+}
+
+/// Checks that a request's date is within 15 minutes of now.
+///
+/// # Errors
+/// 403 `AuthenticationFailed`, also when the text is no HTTP date.
+pub fn check_date(text: &str, now: Ticks) -> Result<()> {
+    let date = http_date(text).ok_or_else(|| failed("the date is no HTTP date"))?;
+    if date.0.abs_diff(now.0) > DATE_WINDOW_TICKS.unsigned_abs() {
+        return Err(failed(format!(
+            "the date is outside the window of 15 minutes: date={date:?} now={now:?}"
+        )));
+    }
+    Ok(())
+}
+
+fn http_date(text: &str) -> Option<Ticks> {
+    let since = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(Ticks::from_unix_nanos(i128::try_from(since.as_nanos()).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::error::ErrorCode;
+
+    const DATE: &str = "Thu, 03 Sep 2020 18:50:45 GMT";
+
+    #[test]
+    fn the_storage_date_wins() {
+        assert_eq!(signed_date(Some("x"), Some("d")).unwrap(), "x");
+        assert_eq!(signed_date(None, Some("d")).unwrap(), "d");
+        assert_eq!(signed_date(Some(""), Some("d")).unwrap(), "d");
+        let error = signed_date(None, None).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::AuthenticationFailed);
+    }
+
+    #[test]
+    fn the_window_is_fifteen_minutes_both_ways() {
+        let date = Ticks::parse_iso("2020-09-03T18:50:45Z").unwrap();
+        for offset in [0, DATE_WINDOW_TICKS, -DATE_WINDOW_TICKS] {
+            check_date(DATE, Ticks(date.0 + offset)).unwrap();
+        }
+        for offset in [DATE_WINDOW_TICKS + 1, -DATE_WINDOW_TICKS - 1] {
+            let error = check_date(DATE, Ticks(date.0 + offset)).unwrap_err();
+            assert_eq!((error.code(), error.status()), (ErrorCode::AuthenticationFailed, 403));
+        }
+        for text in ["", "yesterday", "2020-09-03T18:50:45Z"] {
+            assert!(check_date(text, date).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_handled(text in any::<String>()) {
+            let _ = check_date(&text, Ticks::MIN);
+        }
+    }
+}
