@@ -22,9 +22,7 @@ use crate::auth::cors;
 use crate::connection::Connection;
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::net::memory_budget::{Held, carrying};
-use crate::request::body;
-use crate::request::body::RequestBody;
+use crate::request::body::{self, BodyLimit};
 use crate::request::head::{RequestHead, error_format, raw_query};
 use crate::request::ids::Id;
 use crate::request::redact;
@@ -122,20 +120,22 @@ impl Arrival<'_> {
             head.query.refuse_unserved_options()?;
         }
         let memory = &state.memory_budget;
-        let RequestBody { bytes, held } = body::read(body, &state.settings.limits, memory).await?;
+        let limits = &state.settings.limits;
+        let limit = BodyLimit::Whole(limits.body_bytes_max);
+        let bytes = body::admit(body, limit, limits.transfer_timeout, memory).await?.bytes();
         state.metrics.request_bytes.inc_by(bytes.len() as u64);
-        let (id, started, held) = (self.id, self.started, held.map(Arc::new));
+        let (id, started, body) = (self.id, self.started, bytes.clone());
         let alone = self.connection.note_request();
-        let context = RequestContext { id, state, head, account, identity, started, alone, held };
+        let context = RequestContext { id, state, head, account, identity, started, alone, body };
         let reads_only = operation.reads_only();
-        let (mut parts, reply) = run(&context, operation, bytes).await?.into_parts();
-        let reply = match Held::that_came_with(&mut parts.extensions) {
-            Some(held) => carrying(reply, held),
-            None if reads_only => memory.hold(reply)?,
+        let mut reply = run(&context, operation, bytes).await?;
+        if reads_only {
+            reply.body_mut().reserve(memory)?;
+        } else {
             // What has been done has to be answered, or clients would do it again.
-            None => memory.hold_regardless(reply),
-        };
-        Ok(Reply::from_parts(parts, reply))
+            reply.body_mut().reserve_regardless(memory);
+        }
+        Ok(reply)
     }
 
     /// The reply to an operation that failed.
@@ -193,7 +193,7 @@ impl Arrival<'_> {
         let elapsed = self.started.elapsed();
         let status = reply.status().as_u16();
         self.state.metrics.answered(name, status, elapsed);
-        self.state.metrics.response_bytes.inc_by(reply.body().len() as u64);
+        self.state.metrics.response_bytes.inc_by(reply.body().size_hint().lower());
         // The query stays out of the log: it may hold a signature, and so may a path.
         tracing::debug!(
             request_id = %self.id,

@@ -4,4 +4,5 @@ pub(crate) mod body;
 pub(crate) mod head;
 pub(crate) mod ids;
 pub(crate) mod redact;
+pub(crate) mod reply;
 pub(crate) mod respond;

@@ -1,6 +1,5 @@
 //! Replies: the headers that every one has, and the bodies of errors.
 
-use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, SERVER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tavola_wire::ServiceVersion;
@@ -9,9 +8,7 @@ use tavola_wire::table::negotiate::{MetadataLevel, Preference};
 use tavola_wire::{ErrorCode, StorageError, Ticks, xml};
 
 use crate::request::ids::Id;
-
-/// A reply before the headers that every reply has.
-pub(crate) type Reply = Response<Bytes>;
+pub(crate) use crate::request::reply::{Reply, ReplyBody};
 
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
@@ -39,11 +36,11 @@ const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 
 /// A success of an OData operation that has no body.
 pub(crate) fn no_content() -> Reply {
-    odata(StatusCode::NO_CONTENT, Bytes::new())
+    odata(StatusCode::NO_CONTENT, ReplyBody::Empty)
 }
 
 /// A success of an OData operation with a JSON body.
-pub(crate) fn json(status: StatusCode, level: MetadataLevel, body: Vec<u8>) -> Reply {
+pub(crate) fn json(status: StatusCode, level: MetadataLevel, body: impl Into<ReplyBody>) -> Reply {
     let mut reply = odata(status, body.into());
     let content_type = match level {
         MetadataLevel::None => JSON_NONE,
@@ -62,7 +59,7 @@ pub(crate) fn multipart(content_type: &str, body: Vec<u8>) -> Reply {
 }
 
 /// A success of an XML operation with a body.
-pub(crate) fn xml(body: impl Into<Bytes>) -> Reply {
+pub(crate) fn xml(body: impl Into<ReplyBody>) -> Reply {
     let mut reply = Response::new(body.into());
     reply.headers_mut().insert(CONTENT_TYPE, XML);
     reply
@@ -70,12 +67,12 @@ pub(crate) fn xml(body: impl Into<Bytes>) -> Reply {
 
 /// A success of an XML operation without a body.
 pub(crate) fn empty(status: StatusCode) -> Reply {
-    let mut reply = Response::new(Bytes::new());
+    let mut reply = Response::new(ReplyBody::Empty);
     *reply.status_mut() = status;
     reply
 }
 
-fn odata(status: StatusCode, body: Bytes) -> Reply {
+fn odata(status: StatusCode, body: ReplyBody) -> Reply {
     let mut reply = Response::new(body);
     *reply.status_mut() = status;
     reply.headers_mut().reserve(HEADERS_USUAL);

@@ -13,8 +13,7 @@ use tavola_wire::uri::query::TOP_MAX;
 use super::entity_page::{FinishedPage, Page};
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
-use crate::net::memory_budget::Growing;
-use crate::request::respond::{self, Reply};
+use crate::request::respond::{self, Reply, ReplyBody};
 use crate::storage::catalogue::Table;
 use crate::storage::layout::EntityKeys;
 
@@ -50,7 +49,7 @@ pub(crate) async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> R
     let Plan { spans, kind, residual } = plan;
     let page_time = context.state.settings.limits.page_time;
     let page_time = query.timeout()?.map_or(page_time, |timeout| timeout.min(page_time));
-    let memory = Growing::new(&context.state.memory_budget);
+    let memory = context.state.memory_budget.reservation();
     let page = Page::new(format, residual, usize::from(top), context.started + page_time, memory);
     let page = if top == 0 { page } else { walk(context, &table, &spans, page).await? };
     let page = page.finish()?;
@@ -149,10 +148,8 @@ fn reply(
     spans: usize,
     page: FinishedPage,
 ) -> Result<Reply> {
-    let mut reply = respond::json(StatusCode::OK, page.level, page.body);
-    if let Some(held) = page.held {
-        held.go_with(reply.extensions_mut());
-    }
+    let body = ReplyBody::reserved(page.body, page.memory);
+    let mut reply = respond::json(StatusCode::OK, page.level, body);
     let headers = reply.headers_mut();
     if let Some(next) = &page.next {
         let (partition_key, row_key) =
