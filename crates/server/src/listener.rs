@@ -25,7 +25,7 @@ use crate::connection::Connection;
 use crate::handle;
 use crate::net::h2_watchdog::{H2Watchdog, Verdict, WatchedBody};
 use crate::net::head_timer::HeadTimer;
-use crate::net::overload::{self, Refusals};
+use crate::net::overload::{self, Rejections};
 use crate::net::self_wake::go_on_at_once;
 use crate::net::sniff::{Protocol, Sniffed, sniff};
 use crate::net::transport::Transport;
@@ -156,7 +156,7 @@ impl Server {
 impl<H: Handler> Acceptor<H> {
     async fn accept(mut self, listener: TcpListener) {
         let connections = GracefulShutdown::new();
-        let refusals = Refusals::new(self.permits.available_permits());
+        let rejections = Rejections::new(self.permits.available_permits());
         let mut warned: Option<Instant> = None;
         loop {
             let accepted = tokio::select! {
@@ -176,7 +176,7 @@ impl<H: Handler> Acceptor<H> {
             };
             let Ok(permit) = self.permits.clone().try_acquire_owned() else {
                 self.state.metrics.connections_refused.inc();
-                refusals.refuse(stream, self.tls.is_some());
+                rejections.reject(stream, self.tls.is_some());
                 continue;
             };
             let acceptor = self.clone();
