@@ -332,6 +332,10 @@ impl Handler for Site {
 }
 
 #[cfg(test)]
+#[path = "listener_stream_tests.rs"]
+mod stream_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
