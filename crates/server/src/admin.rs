@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
-use crate::request::reply::Reply;
+use crate::request::reply::{Reply, ReplyBody};
 use crate::state::ServerState;
 
 /// The content type of the OpenMetrics text format.
@@ -28,6 +27,6 @@ pub(crate) fn answer(state: &Arc<ServerState>, request: &Request<Incoming>) -> R
     Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, content_type)
-        .body(Bytes::from(body))
+        .body(ReplyBody::from(body))
         .expect("a fixed set of valid headers")
 }

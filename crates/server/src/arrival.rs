@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use http::request::Parts;
+use hyper::body::Body;
 use tavola_wire::{ErrorCode, ServiceVersion, StorageError};
 
 use crate::auth::bearer;
@@ -83,7 +84,7 @@ impl Arrival<'_> {
         let elapsed = self.started.elapsed();
         let status = reply.status().as_u16();
         self.state.metrics.answered(T::SERVICE, operation, status, elapsed);
-        self.state.metrics.response_bytes.inc_by(reply.body().len() as u64);
+        self.state.metrics.response_bytes.inc_by(reply.body().size_hint().lower());
         // The query stays out of the log: it may hold a signature, and so may a path.
         tracing::debug!(
             request_id = %self.id,

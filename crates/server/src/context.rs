@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use tavola_wire::Ticks;
 
 use crate::auth::accounts::Account;
-use crate::net::memory_budget::Held;
 use crate::request::head::RequestHead;
 use crate::request::ids::Id;
 use crate::state::ServerState;
@@ -20,8 +20,8 @@ pub(crate) struct RequestContext<'a> {
     pub started: Instant,
     /// Whether there seems to be no other request at the same time.
     pub alone: bool,
-    /// What the request's body holds of the memory for messages.
-    pub held: Option<Arc<Held>>,
+    /// The request's body, empty where it is a stream. Its last clone gives back what is reserved for it.
+    pub body: Bytes,
 }
 
 impl RequestContext<'_> {

@@ -21,9 +21,8 @@ use crate::auth::cors;
 use crate::connection::Connection;
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::net::memory_budget::{Held, carrying};
 use crate::operations::OperationIndex;
-use crate::request::body::{self, RequestBody};
+use crate::request::body;
 use crate::request::head::{RequestHead, raw_query};
 use crate::request::reply::Reply;
 use crate::tenant::{Operation, Tenant};
@@ -112,10 +111,9 @@ impl Arrival<'_> {
         }
         let permit = identity.authorize(operation.access(head))?;
         let memory = &state.memory_budget;
-        let body = body::read(body, spec.body, &state.settings.limits, memory).await?;
-        state.metrics.request_bytes.inc_by(body.bytes.len() as u64);
-        let RequestBody { bytes, held } = body;
-        let held = held.map(Arc::new);
+        let stall_max = state.settings.limits.transfer_timeout;
+        let body = body::admit(body, spec.body, stall_max, memory).await?;
+        state.metrics.request_bytes.inc_by(body.bytes().len() as u64);
         let context = RequestContext {
             id: self.id,
             state,
@@ -123,17 +121,16 @@ impl Arrival<'_> {
             account,
             started: self.started,
             alone: self.connection.note_request(),
-            held,
+            body: body.bytes(),
         };
-        let body = RequestBody { bytes, held: None };
-        let (mut parts, reply) = operation.run(&context, permit, body).await?.into_parts();
-        let reply = match Held::that_came_with(&mut parts.extensions) {
-            Some(held) => carrying(reply, held),
-            None if spec.effect.is_repeatable() => memory.hold(reply)?,
+        let mut reply = operation.run(&context, permit, body).await?;
+        if spec.effect.is_repeatable() {
+            reply.body_mut().reserve(memory)?;
+        } else {
             // What has been done has to be answered, or clients would do it again.
-            None => memory.hold_regardless(reply),
-        };
-        Ok(Reply::from_parts(parts, reply))
+            reply.body_mut().reserve_regardless(memory);
+        }
+        Ok(reply)
     }
 }
 

@@ -8,10 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use futures_util::future::join_all;
 use http::Request;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -26,9 +24,9 @@ use tokio_rustls::TlsAcceptor;
 use crate::admin;
 use crate::config::{Limits, ServiceConfig};
 use crate::connection::Connection;
-use crate::net::h2_watchdog::{Exchanges, Judgement};
+use crate::net::h2_watchdog::{H2Watchdog, Verdict, WatchedBody};
 use crate::net::head_timer::HeadTimer;
-use crate::net::overload::{self, Refusals};
+use crate::net::overload::{self, Rejections};
 use crate::net::self_wake::go_on_at_once;
 use crate::net::sniff::{Protocol, Sniffed, sniff};
 use crate::net::transport::Transport;
@@ -52,6 +50,15 @@ const STREAMS_MAX: u32 = 256;
 /// What a client may send of one HTTP/2 request, and of all requests of a connection, before we have read it.
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+
+/// Answers the requests of a listener.
+trait Handler: Clone + Send + Sync + 'static {
+    fn answer(
+        &self,
+        connection: Arc<Connection>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Reply> + Send;
+}
 
 /// What a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,9 +107,9 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Stands for everything a listener needs for its connections.
 #[derive(Clone)]
-struct Acceptor {
+struct Acceptor<H> {
     state: Arc<ServerState>,
-    site: Site,
+    handler: H,
     tls: Option<TlsAcceptor>,
     limits: Limits,
     permits: Arc<Semaphore>,
@@ -152,7 +159,7 @@ impl Server {
             };
             let acceptor = Acceptor {
                 state: self.state.clone(),
-                site: listener.site,
+                handler: listener.site,
                 tls,
                 limits: Limits { head_timeout: listener.head_timeout, ..self.limits.clone() },
                 permits,
@@ -165,10 +172,10 @@ impl Server {
     }
 }
 
-impl Acceptor {
+impl<H: Handler> Acceptor<H> {
     async fn accept(mut self, listener: TcpListener) {
         let connections = GracefulShutdown::new();
-        let refusals = Refusals::new(self.permits.available_permits());
+        let rejections = Rejections::new(self.permits.available_permits());
         let mut warned: Option<Instant> = None;
         loop {
             let accepted = tokio::select! {
@@ -188,7 +195,7 @@ impl Acceptor {
             };
             let Ok(permit) = self.permits.clone().try_acquire_owned() else {
                 self.state.metrics.connections_refused.inc();
-                refusals.refuse(stream, self.tls.is_some());
+                rejections.reject(stream, self.tls.is_some());
                 continue;
             };
             let acceptor = self.clone();
@@ -256,13 +263,10 @@ impl Acceptor {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let connection = Connection::new(self.state.clone(), peer, Protocol::Http1);
-        let site = self.site;
+        let handler = self.handler.clone();
         let service = service_fn(move |request: Request<Incoming>| {
-            let connection = connection.clone();
-            async move {
-                let reply = site.answer(connection, request).await;
-                Ok::<_, Infallible>(reply.map(Full::new))
-            }
+            let (handler, connection) = (handler.clone(), connection.clone());
+            async move { Ok::<_, Infallible>(handler.answer(connection, request).await) }
         });
         let connection = http1::Builder::new()
             .timer(HeadTimer::default())
@@ -283,20 +287,19 @@ impl Acceptor {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let shared = Connection::new(self.state.clone(), peer, Protocol::Http2);
-        let site = self.site;
-        let exchanges = Arc::new(Exchanges::new(&self.limits, written, Instant::now()));
-        let (opened, permits) = (exchanges.clone(), self.http2_permits.clone());
+        let handler = self.handler.clone();
+        let watchdog = Arc::new(H2Watchdog::new(&self.limits, written));
+        let (watching, permits) = (watchdog.clone(), self.http2_permits.clone());
         let service = service_fn(move |request: Request<Incoming>| {
-            let exchange = permits.clone().try_acquire_owned().map(|permit| opened.begin(permit));
-            let shared = shared.clone();
+            let exchange = permits.clone().try_acquire_owned().map(|permit| watching.begin(permit));
+            let (handler, shared) = (handler.clone(), shared.clone());
             async move {
                 let Ok(exchange) = exchange else {
                     shared.state.metrics.http2_requests_refused.inc();
-                    return Ok(overload::reply().map(Full::new));
+                    return Ok(overload::reply().map(WatchedBody::unwatched));
                 };
-                let reply = site.answer(shared, request).await;
-                let reply = reply.map(|bytes| exchange.reply(bytes, Instant::now()));
-                Ok::<_, Infallible>(reply.map(Full::<Bytes>::new))
+                let reply = handler.answer(shared, request).await;
+                Ok::<_, Infallible>(reply.map(|body| exchange.reply(body)))
             }
         });
         let head_bytes_max = u32::try_from(self.limits.head_bytes_max).unwrap_or(u32::MAX);
@@ -312,7 +315,7 @@ impl Acceptor {
         let mut connection = pin!(connection);
         let mut stop = self.stop.clone();
         let mut is_closing = false;
-        let mut looks = tokio::time::interval(exchanges.look_every());
+        let mut checks = tokio::time::interval(watchdog.check_interval());
         loop {
             tokio::select! {
                 served = connection.as_mut() => return served,
@@ -320,14 +323,14 @@ impl Acceptor {
                     is_closing = true;
                     connection.as_mut().graceful_shutdown();
                 }
-                _ = looks.tick() => match exchanges.judge(Instant::now()) {
-                    Judgement::Fine => {}
-                    Judgement::Idle if is_closing => {}
-                    Judgement::Idle => {
+                _ = checks.tick() => match watchdog.check() {
+                    Verdict::Healthy => {}
+                    Verdict::Idle if is_closing => {}
+                    Verdict::Idle => {
                         is_closing = true;
                         connection.as_mut().graceful_shutdown();
                     }
-                    Judgement::Stalled => {
+                    Verdict::Stalled => {
                         self.state.metrics.connections_stalled.inc();
                         tracing::debug!("replies were not taken in time");
                         return Ok(());
@@ -338,21 +341,25 @@ impl Acceptor {
     }
 }
 
-impl Site {
-    async fn answer(self, connection: Arc<Connection>, request: Request<Incoming>) -> Reply {
+impl Handler for Site {
+    async fn answer(&self, connection: Arc<Connection>, request: Request<Incoming>) -> Reply {
         match self {
-            Self::Service(service) => services::answer(service, connection, request).await,
+            Self::Service(service) => services::answer(*service, connection, request).await,
             Self::Admin => admin::answer(&connection.state, &request),
         }
     }
 }
 
 #[cfg(test)]
+#[path = "listener_stream_tests.rs"]
+mod stream_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn size_of_future<'a, F: Future>(
-        _: impl Fn(&'a Acceptor, TcpStream, SocketAddr, Watcher) -> F,
+        _: impl Fn(&'a Acceptor<Site>, TcpStream, SocketAddr, Watcher) -> F,
     ) -> usize {
         size_of::<F>()
     }

@@ -4,6 +4,7 @@
 //! against these two traits and names no service; `docs/adding-a-service.md` says what a new one has to bring.
 
 use http::request::Parts;
+use hyper::body::Incoming;
 use tavola_wire::verb::Verb;
 use tavola_wire::{Service, StorageError, Ticks};
 
@@ -58,7 +59,7 @@ pub(crate) trait Operation: Send {
         self,
         context: &RequestContext<'_>,
         permit: Permit<'_>,
-        body: RequestBody,
+        body: RequestBody<'_, Incoming>,
     ) -> impl Future<Output = Result<Reply>> + Send;
 }
 

@@ -8,5 +8,6 @@ pub(crate) mod self_wake;
 pub(crate) mod sniff;
 pub(crate) mod solitude;
 pub(crate) mod stall_timeout;
+pub(crate) mod stream_window;
 pub(crate) mod tls;
 pub(crate) mod transport;

@@ -1,8 +1,8 @@
-//! How long a peer may keep us waiting while bytes are on their way.
+//! A timeout for transfers that stall.
 //!
-//! A limit on the whole transfer would cut off slow lines with large bodies, or else let a trickle of bytes hold
-//! memory for as long as the largest body may take. So stall_timeout runs out while we wait, and bytes renew it: a
-//! transfer takes at most the given time, and a second more for every [`BYTES_PER_SECOND_MIN`].
+//! A limit on the whole transfer would cut off slow lines with large bodies, or else let a trickle of bytes use memory
+//! for as long as the largest body may take. So the time runs while nothing moves, and bytes that move give some of it
+//! back: a transfer takes at most the given time, and a second more for every [`BYTES_PER_SECOND_MIN`].
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ pub(crate) const BYTES_PER_SECOND_MIN: u32 = 16 * 1024;
 /// The time that is left for a peer to move on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StallTimeout {
-    most: Duration,
+    stall_max: Duration,
     left: Duration,
 }
 
 impl StallTimeout {
-    pub(crate) fn new(most: Duration) -> Self {
-        Self { most, left: most }
+    pub(crate) fn new(stall_max: Duration) -> Self {
+        Self { stall_max, left: stall_max }
     }
 
     /// How long the next bytes may take.
@@ -26,20 +26,20 @@ impl StallTimeout {
         self.left
     }
 
-    /// So long nothing moved.
+    /// Nothing moved for this long.
     pub(crate) fn waited(&mut self, time: Duration) {
         self.left = self.left.saturating_sub(time);
     }
 
-    /// So many bytes moved.
+    /// That many bytes moved.
     pub(crate) fn moved(&mut self, bytes: usize) {
-        if self.left < self.most {
-            self.left = self.most.min(self.left + time_for(bytes));
+        if self.left < self.stall_max {
+            self.left = self.stall_max.min(self.left + time_for(bytes));
         }
     }
 }
 
-/// What a line at the lowest speed needs for so many bytes.
+/// What a line at the lowest speed needs for that many bytes.
 pub(crate) fn time_for(bytes: usize) -> Duration {
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     Duration::from_secs(1) * bytes / BYTES_PER_SECOND_MIN
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(slow.left(), 3 * SECOND);
     }
 
-    /// What came fast does not buy the right to stall for longer.
+    /// Fast bytes do not buy the right to stall for longer.
     #[test]
     fn it_does_not_grow_beyond_its_start() {
         let mut stall_timeout = StallTimeout::new(SECOND);

@@ -1,8 +1,8 @@
 //! A socket that does not wait for ever for a peer to take what is written, and that is closed in order.
 //!
-//! A client that asks for large pages and never reads would hold them in memory. Its socket takes no more bytes
-//! then; when [`StallTimeout`] with that is used up, the write fails and the connection ends. It lies below TLS and
-//! HTTP, so that all of them share it.
+//! A client that asks for large pages and never reads would keep them in memory. Its socket takes no more bytes
+//! then; when the [`StallTimeout`] is used up, the write fails and the connection ends. This lies below TLS and HTTP, so
+//! that all of them share it.
 
 use std::io;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ const LINGER_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub(crate) struct Transport {
     socket: TcpStream,
     stall_timeout: StallTimeout,
-    /// Bytes that the socket has taken, for who watches the connection from above.
+    /// Bytes that the socket has taken, for the [`H2Watchdog`](crate::net::h2_watchdog).
     written: Arc<AtomicU64>,
     /// Since when the peer takes nothing.
     blocked_since: Option<Instant>,
@@ -38,7 +38,7 @@ pub(crate) struct Transport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
     No,
-    /// The peer has been told; so many bytes of what it has sent are still taken, and thrown away.
+    /// The peer has been told; that many bytes of what it has sent are still taken, and thrown away.
     Lingering {
         bytes_left: usize,
     },
@@ -64,8 +64,8 @@ impl Transport {
         self.written.clone()
     }
 
-    /// Counts what was written, or how long it could not be.
-    fn judge(
+    /// Counts what was written, or how long nothing could be.
+    fn account(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
@@ -144,7 +144,7 @@ impl AsyncWrite for Transport {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(context, bytes);
-        self.judge(context, written)
+        self.account(context, written)
     }
 
     fn poll_write_vectored(
@@ -153,7 +153,7 @@ impl AsyncWrite for Transport {
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write_vectored(context, buffers);
-        self.judge(context, written)
+        self.account(context, written)
     }
 
     /// True also because a reply that is queued holds back the next one, while one that is copied would not: a
@@ -216,7 +216,7 @@ mod tests {
         trickle.abort();
     }
 
-    /// However long it takes: what is taken steadily goes on.
+    /// However long it takes.
     #[tokio::test]
     async fn a_peer_that_takes_all_is_served() {
         let stall_max = Duration::from_secs(1);

@@ -1,17 +1,19 @@
-//! Reading a request's body, within limits of size, speed and memory.
+//! Reading a request's body, within limits of size, speed and memory: whole, or as a stream of pieces.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::{Body, Frame};
 use tavola_wire::ErrorCode;
+use tokio::time::{Instant, timeout};
 
 use crate::config::Limits;
 use crate::error::Result;
-use crate::net::memory_budget::{Held, MemoryBudget};
+use crate::net::memory_budget::MemoryBudget;
 use crate::net::stall_timeout::StallTimeout;
+use crate::net::stream_window::{PIECE_BYTES_MAX, StreamWindow};
 
 /// Most clients write all of a body before they read, and would meet a closed connection instead of the answer.
 /// So what is refused is still taken in and thrown away, up to this many bytes.
@@ -19,40 +21,79 @@ const DISCARD_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What a piece counts for at least then: one of a few bytes takes as much work as a larger one.
 const DISCARD_PIECE_BYTES_MIN: usize = 256;
 
-/// How much of a body an operation takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How an operation takes its body, and how long that may be.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum BodyLimit {
-    /// All of it in memory, up to that many bytes.
     Whole(usize),
+    #[cfg_attr(not(test), expect(dead_code, reason = "tables take no streams; blobs will"))]
+    Stream(u64),
 }
 
-/// A body that has been read, and its share of the memory for messages.
-#[derive(Debug, Default)]
-pub(crate) struct RequestBody {
-    pub bytes: Bytes,
-    pub held: Option<Held>,
+/// The body of a request, as its operation takes it.
+#[derive(Debug)]
+pub(crate) enum RequestBody<'a, B> {
+    /// With its last clone it gives back the memory that is reserved for it.
+    Whole(Bytes),
+    #[cfg_attr(not(test), expect(dead_code, reason = "tables take no streams; blobs will"))]
+    Stream(BodyStream<'a, B>),
 }
 
-/// Reads the whole body.
+impl<B> RequestBody<'_, B> {
+    /// The whole body; nothing if it is a stream.
+    pub(crate) fn bytes(&self) -> Bytes {
+        match self {
+            Self::Whole(bytes) => bytes.clone(),
+            Self::Stream(_) => Bytes::new(),
+        }
+    }
+}
+
+/// Reads a body that is taken whole, or makes a stream ready to be read. `stall_max`: how long the peer may send nothing.
 ///
 /// # Errors
 /// 413 `RequestBodyTooLarge`, 500 `OperationTimedOut` when it takes too long to come, 400 when it breaks off, 503
 /// `ServerBusy` when too many others are on their way.
-pub(crate) async fn read(
-    body: &mut Incoming,
+pub(crate) async fn admit<'a, B: Body<Data = Bytes> + Unpin>(
+    body: &'a mut B,
     limit: BodyLimit,
-    limits: &Limits,
-    memory: &Arc<MemoryBudget>,
-) -> Result<RequestBody> {
-    if body.is_end_stream() {
-        return Ok(RequestBody::default());
-    }
-    let BodyLimit::Whole(bytes_max) = limit;
-    if body.size_hint().lower() > bytes_max as u64 {
+    stall_max: Duration,
+    budget: &Arc<MemoryBudget>,
+) -> Result<RequestBody<'a, B>> {
+    let bytes_max = match limit {
+        BodyLimit::Whole(bytes_max) => bytes_max as u64,
+        BodyLimit::Stream(bytes_max) => bytes_max,
+    };
+    if body.size_hint().lower() > bytes_max {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }
-    let mut held = None;
-    let mut stall_timeout = StallTimeout::new(limits.transfer_timeout);
+    let stall_timeout = StallTimeout::new(stall_max);
+    Ok(match limit {
+        BodyLimit::Whole(_) if body.is_end_stream() => RequestBody::Whole(Bytes::new()),
+        BodyLimit::Whole(bytes_max) => {
+            RequestBody::Whole(read(body, bytes_max, stall_timeout, budget).await?)
+        }
+        BodyLimit::Stream(bytes_max) => {
+            let window = StreamWindow::reserve(budget, body.size_hint().exact())?;
+            let unread = Bytes::new();
+            RequestBody::Stream(BodyStream {
+                body,
+                unread,
+                bytes_left: bytes_max,
+                stall_timeout,
+                window,
+            })
+        }
+    })
+}
+
+/// Reads the whole body.
+async fn read<B: Body<Data = Bytes> + Unpin>(
+    body: &mut B,
+    bytes_max: usize,
+    mut stall_timeout: StallTimeout,
+    budget: &Arc<MemoryBudget>,
+) -> Result<Bytes> {
+    let mut reservation = budget.reservation();
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     while let Some(data) = next(body, &mut stall_timeout).await? {
@@ -60,7 +101,7 @@ pub(crate) async fn read(
         if length > bytes_max {
             return Err(ErrorCode::RequestBodyTooLarge.into());
         }
-        memory.take(&mut held, length)?;
+        reservation.grow_to(length)?;
         // Most bodies come in one piece, which is not copied.
         if first.is_empty() && all.is_empty() {
             first = data;
@@ -71,12 +112,44 @@ pub(crate) async fn read(
             all.extend_from_slice(&data);
         }
     }
-    let bytes = if all.is_empty() { first } else { all.freeze() };
-    Ok(RequestBody { bytes, held })
+    Ok(reservation.attach(if all.is_empty() { first } else { all.freeze() }))
+}
+
+/// A body that is read piece by piece.
+#[derive(Debug)]
+pub(crate) struct BodyStream<'a, B> {
+    body: &'a mut B,
+    /// What has come of a piece that was too large for one.
+    unread: Bytes,
+    bytes_left: u64,
+    stall_timeout: StallTimeout,
+    window: StreamWindow,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> BodyStream<'_, B> {
+    /// The next piece; `None` at the end. It waits until earlier pieces have been dropped: two of the largest may be
+    /// kept at a time, and the peer is not read from meanwhile.
+    ///
+    /// # Errors
+    /// 413 `RequestBodyTooLarge`, 500 `OperationTimedOut` when it takes too long to come, 400 when it breaks off.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tables take no streams; blobs will"))]
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>> {
+        self.window.room().await;
+        while self.unread.is_empty() {
+            let Some(data) = next(self.body, &mut self.stall_timeout).await? else {
+                return Ok(None);
+            };
+            let bytes_left = self.bytes_left.checked_sub(data.len() as u64);
+            self.bytes_left = bytes_left.ok_or(ErrorCode::RequestBodyTooLarge)?;
+            self.unread = data;
+        }
+        let piece = self.unread.split_to(self.unread.len().min(PIECE_BYTES_MAX));
+        Ok(Some(self.window.attach(piece)))
+    }
 }
 
 /// Takes in what is left of the body of a request that has been refused.
-pub(crate) async fn discard(body: &mut Incoming, limits: &Limits) {
+pub(crate) async fn discard<B: Body<Data = Bytes> + Unpin>(body: &mut B, limits: &Limits) {
     let mut left = DISCARD_BYTES_MAX;
     let mut stall_timeout = StallTimeout::new(limits.transfer_timeout);
     // What goes on for longer, or comes too slowly, ends with the connection.
@@ -87,9 +160,12 @@ pub(crate) async fn discard(body: &mut Incoming, limits: &Limits) {
 }
 
 /// The next piece, empty for trailers; `None` at the end.
-async fn next(body: &mut Incoming, stall_timeout: &mut StallTimeout) -> Result<Option<Bytes>> {
+async fn next<B: Body<Data = Bytes> + Unpin>(
+    body: &mut B,
+    stall_timeout: &mut StallTimeout,
+) -> Result<Option<Bytes>> {
     let start = Instant::now();
-    let frame = tokio::time::timeout(stall_timeout.left(), body.frame())
+    let frame = timeout(stall_timeout.left(), body.frame())
         .await
         .map_err(|_| ErrorCode::OperationTimedOut)?;
     let Some(frame) = frame else { return Ok(None) };
@@ -98,4 +174,133 @@ async fn next(body: &mut Incoming, stall_timeout: &mut StallTimeout) -> Result<O
     stall_timeout.waited(start.elapsed());
     stall_timeout.moved(data.len());
     Ok(Some(data))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::io;
+
+    use futures_util::{FutureExt, Stream, stream};
+    use http_body_util::{Full, StreamBody};
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::net::stall_timeout::BYTES_PER_SECOND_MIN;
+
+    const MIB: usize = 1024 * 1024;
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn budget() -> Arc<MemoryBudget> {
+        Arc::new(MemoryBudget::new(8 * MIB))
+    }
+
+    fn in_pieces(
+        pieces: impl IntoIterator<Item = usize, IntoIter: Send + 'static>,
+    ) -> impl Body<Data = Bytes, Error = Infallible> + Unpin {
+        let pieces = pieces.into_iter().map(|bytes| Ok(Frame::data(Bytes::from(vec![7; bytes]))));
+        StreamBody::new(stream::iter(pieces))
+    }
+
+    /// A piece every second.
+    fn every_second(bytes: usize) -> impl Stream<Item = io::Result<Frame<Bytes>>> {
+        stream::unfold((), move |()| async move {
+            sleep(SECOND).await;
+            Some((Ok(Frame::data(Bytes::from(vec![7; bytes]))), ()))
+        })
+    }
+
+    #[tokio::test]
+    async fn a_whole_body_gives_its_memory_back_with_its_last_clone() {
+        let budget = budget();
+        for pieces in [vec![], vec![100], vec![MIB], vec![100, MIB, 5]] {
+            let length = pieces.iter().sum::<usize>();
+            let mut body = in_pieces(pieces);
+            let whole = admit(&mut body, BodyLimit::Whole(2 * MIB), SECOND, &budget).await.unwrap();
+            assert_eq!(whole.bytes().len(), length);
+            let clone = whole.bytes();
+            drop(whole);
+            assert_eq!(budget.used(), if length > 4096 { length } else { 0 });
+            drop(clone);
+            assert_eq!(budget.used(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_too_long_is_refused_when_it_is_announced_or_has_come() {
+        let budget = budget();
+        let code = |error: tavola_wire::StorageError| error.code();
+        for limit in [BodyLimit::Whole(MIB), BodyLimit::Stream(MIB as u64)] {
+            let mut announced = Full::new(Bytes::from(vec![7; MIB + 1]));
+            let refused = admit(&mut announced, limit, SECOND, &budget).await.err().map(code);
+            assert_eq!(refused, Some(ErrorCode::RequestBodyTooLarge), "{limit:?}");
+            let mut endless = in_pieces(std::iter::repeat(MIB / 16));
+            let refused = match admit(&mut endless, limit, SECOND, &budget).await {
+                Ok(RequestBody::Stream(mut stream)) => loop {
+                    match stream.next().await {
+                        Ok(piece) => assert!(piece.is_some()),
+                        Err(error) => break error,
+                    }
+                },
+                Ok(RequestBody::Whole(_)) => panic!("it has no end"),
+                Err(error) => error,
+            };
+            assert_eq!(refused.code(), ErrorCode::RequestBodyTooLarge, "{limit:?}");
+            assert_eq!(budget.used(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_hands_out_bounded_pieces_as_earlier_ones_are_dropped() {
+        let budget = budget();
+        let mut body = in_pieces([3 * PIECE_BYTES_MAX, 0, 10]);
+        let limit = BodyLimit::Stream(1 << 40);
+        let RequestBody::Stream(mut stream) =
+            admit(&mut body, limit, SECOND, &budget).await.unwrap()
+        else {
+            panic!("a stream was asked for");
+        };
+        let used = budget.used();
+        let mut kept = vec![stream.next().await.unwrap().unwrap()];
+        kept.push(stream.next().await.unwrap().unwrap());
+        assert!(stream.next().now_or_never().is_none(), "two are kept");
+        kept.pop();
+        assert_eq!(stream.next().await.unwrap().unwrap().len(), PIECE_BYTES_MAX);
+        assert_eq!(stream.next().await.unwrap().unwrap().len(), 10);
+        assert!(stream.next().await.unwrap().is_none());
+        assert_eq!(budget.used(), used, "nothing but what was reserved at its start");
+        drop((stream, kept));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_trickle_is_given_up_and_a_slow_line_is_not() {
+        let budget = budget();
+        let limit = BodyLimit::Stream(u64::MAX);
+        let slow = BYTES_PER_SECOND_MIN as usize;
+        for (bytes, is_given_up) in [(slow / 2, true), (slow, false)] {
+            let mut body = StreamBody::new(Box::pin(every_second(bytes)));
+            let admitted = admit(&mut body, limit, 10 * SECOND, &budget).await.unwrap();
+            let RequestBody::Stream(mut stream) = admitted else { panic!("a stream") };
+            let mut ended = None;
+            for _ in 0..100 {
+                match stream.next().await {
+                    Ok(piece) => assert_eq!(piece.unwrap().len(), bytes),
+                    Err(error) => ended = Some(error.code()),
+                }
+            }
+            assert_eq!(ended, is_given_up.then_some(ErrorCode::OperationTimedOut));
+        }
+    }
+
+    /// What has come before is no excuse for a body that breaks off.
+    #[tokio::test]
+    async fn a_stream_that_breaks_off_is_an_error() {
+        let frames = [Ok(Frame::data(Bytes::from_static(b"a"))), Err(io::Error::other("gone"))];
+        let mut body = StreamBody::new(stream::iter(frames));
+        let admitted = admit(&mut body, BodyLimit::Stream(10), SECOND, &budget()).await.unwrap();
+        let RequestBody::Stream(mut stream) = admitted else { panic!("a stream") };
+        assert_eq!(stream.next().await.unwrap().unwrap(), "a");
+        assert_eq!(stream.next().await.unwrap_err().code(), ErrorCode::InvalidInput);
+    }
 }

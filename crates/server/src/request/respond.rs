@@ -1,12 +1,11 @@
 //! Replies as all services make them: the headers that every one has, XML bodies, errors in XML.
 
-use bytes::Bytes;
 use http::header::{CONTENT_TYPE, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tavola_wire::{Service, ServiceVersion, StorageError, Ticks, xml};
 
 use super::ids::Id;
-use super::reply::Reply;
+use super::reply::{Reply, ReplyBody};
 
 const XML: HeaderValue = HeaderValue::from_static("application/xml");
 
@@ -24,7 +23,7 @@ pub(crate) const HEADERS_USUAL: usize = 16;
 const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 
 /// A success with an XML body.
-pub(crate) fn xml(body: impl Into<Bytes>) -> Reply {
+pub(crate) fn xml(body: impl Into<ReplyBody>) -> Reply {
     let mut reply = Response::new(body.into());
     reply.headers_mut().insert(CONTENT_TYPE, XML);
     reply
@@ -32,7 +31,7 @@ pub(crate) fn xml(body: impl Into<Bytes>) -> Reply {
 
 /// A success without a body.
 pub(crate) fn empty(status: StatusCode) -> Reply {
-    let mut reply = Response::new(Bytes::new());
+    let mut reply = Response::new(ReplyBody::Empty);
     *reply.status_mut() = status;
     reply
 }

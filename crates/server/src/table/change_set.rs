@@ -1,7 +1,5 @@
 //! The changes that one request makes, as one transition of the engine: all of them or none.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use tavola_engine::{Decision, Engine, Transition, WriteSet};
 use tavola_wire::{StorageError, Ticks};
@@ -9,7 +7,6 @@ use tavola_wire::{StorageError, Ticks};
 use super::entity_change::{Applied, EntityChange};
 use crate::context::RequestContext;
 use crate::error::engine_error;
-use crate::net::memory_budget::Held;
 use crate::storage::catalogue::Table;
 
 /// Why a set of changes was refused: the change that could not be made.
@@ -31,8 +28,8 @@ pub(crate) async fn commit(
         .iter()
         .map(|change| table.keys().key(&change.partition_key, &change.row_key))
         .collect();
-    let (now, held) = (context.stamp(), context.held.clone());
-    let transition = ChangeSet { keys, changes, now, alone: context.alone, _held: held };
+    let (now, body) = (context.stamp(), context.body.clone());
+    let transition = ChangeSet { keys, changes, now, alone: context.alone, _body: body };
     let verdict = context.state.engine.transact(transition).await;
     verdict.map_err(|error| Refused { index: 0, error: engine_error(error) })?
 }
@@ -42,8 +39,9 @@ struct ChangeSet {
     changes: Vec<EntityChange>,
     now: Ticks,
     alone: bool,
-    /// The request may be abandoned while its changes wait to be committed; they hold memory all the same.
-    _held: Option<Arc<Held>>,
+    /// The request may be abandoned while its changes wait to be committed; they need memory all the same, and the
+    /// body carries what is reserved for it.
+    _body: Bytes,
 }
 
 impl Transition for ChangeSet {

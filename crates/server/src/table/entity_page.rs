@@ -17,7 +17,7 @@ use tavola_wire::table::stored::key::read_entity_key;
 use tavola_wire::table::stored::{EntityRef, MalformedEntity};
 
 use crate::error::{Result, corrupt};
-use crate::net::memory_budget::{Growing, Held};
+use crate::net::memory_budget::Reservation;
 use crate::storage::layout::entity_key_of;
 
 /// A page that has grown beyond this ends, whatever its count.
@@ -28,12 +28,12 @@ const PEEKED_ROWS_MAX: usize = 1000;
 const ROWS_PER_TIME_CHECK: u64 = 64;
 
 /// It is handed from one to the other, and large.
-pub struct Page {
+pub(crate) struct Page {
     format: EntityFormat,
     residual: Option<Program>,
     scratch: Scratch,
     body: Vec<u8>,
-    memory: Growing,
+    memory: Reservation,
     examined: u64,
     returned: usize,
     returned_max: usize,
@@ -46,11 +46,11 @@ pub struct Page {
 }
 
 /// A page that will not change any more.
-pub struct FinishedPage {
+pub(crate) struct FinishedPage {
     pub level: MetadataLevel,
     pub body: Vec<u8>,
-    /// Its share of the memory for messages.
-    pub held: Option<Held>,
+    /// What its body has reserved of the memory for messages.
+    pub memory: Reservation,
     pub examined: u64,
     pub returned: usize,
     /// The entity key of the first row of the next page.
@@ -58,12 +58,12 @@ pub struct FinishedPage {
 }
 
 impl Page {
-    pub fn new(
+    pub(crate) fn new(
         format: EntityFormat,
         residual: Option<Program>,
         returned_max: usize,
         deadline: Instant,
-        memory: Growing,
+        memory: Reservation,
     ) -> Box<Self> {
         let mut body = Vec::with_capacity(1024);
         format.push_list_start(&mut body);
@@ -83,7 +83,7 @@ impl Page {
         })
     }
 
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.next.is_some() || self.failure.is_some()
     }
 
@@ -97,7 +97,7 @@ impl Page {
     }
 
     /// Ends the page before a span when the time is up: what is not found is not counted.
-    pub fn end_in_time(&mut self, next: Option<&Span>) {
+    pub(crate) fn end_in_time(&mut self, next: Option<&Span>) {
         if Instant::now() >= self.deadline {
             self.next = next.and_then(first_key);
         }
@@ -107,16 +107,16 @@ impl Page {
     ///
     /// # Errors
     /// 500 when a row is damaged, 503 `ServerBusy` when there is no memory for the first row.
-    pub fn finish(self: Box<Self>) -> Result<FinishedPage> {
-        let Self { format, mut body, memory, examined, returned, next, failure, .. } = *self;
+    pub(crate) fn finish(self: Box<Self>) -> Result<FinishedPage> {
+        let Self { format, mut body, mut memory, examined, returned, next, failure, .. } = *self;
         match failure {
             Some(Failure::Malformed(malformed)) => return Err(corrupt(malformed)),
             Some(Failure::NoMemory) => return Err(ErrorCode::ServerBusy.into()),
             None => {}
         }
         format.push_list_end(&mut body);
-        let held = memory.finish(body.len());
-        Ok(FinishedPage { level: format.level(), body, held, examined, returned, next })
+        memory.shrink_to(body.len());
+        Ok(FinishedPage { level: format.level(), body, memory, examined, returned, next })
     }
 
     /// Takes the row, leaves it out, or finds it to be the first of the next page.
@@ -141,9 +141,9 @@ impl Page {
         let (first, before) = (self.returned == 0, self.body.len());
         self.format.push_item(&mut self.body, first, &partition_key, &row_key, entity)?;
         let with_end = |bytes: usize| bytes + EntityFormat::LIST_END.len();
-        if self.memory.grow_to(with_end(self.body.len())).is_err() {
+        if self.memory.grow_ahead_to(with_end(self.body.len())).is_err() {
             self.body.truncate(before);
-            // Or the reply would hold the room of a row that there is none for.
+            // Or the reply would keep the room of a row that there is none for.
             self.body.shrink_to(with_end(before));
             return if self.examined == 1 { Err(Failure::NoMemory) } else { Ok(Found::NextPage) };
         }
@@ -207,20 +207,20 @@ mod tests {
 
     const MIB: usize = 1024 * 1024;
 
-    /// Of eight, of which six are for large messages: memory, and who holds these.
-    fn memory_of_which_others_hold(bytes: usize) -> (Arc<MemoryBudget>, Growing) {
-        let memory = Arc::new(MemoryBudget::new(8 * MIB));
-        let mut others = Growing::new(&memory);
+    /// A budget of eight MiB, six of them for large messages, and what others have reserved of it.
+    fn budget_of_which_others_have(bytes: usize) -> (Arc<MemoryBudget>, Reservation) {
+        let budget = Arc::new(MemoryBudget::new(8 * MIB));
+        let mut others = budget.reservation();
         others.grow_to(bytes).unwrap();
-        (memory, others)
+        (budget, others)
     }
 
     /// Shows rows to a page, named by their number, with a text of so many bytes each.
-    fn show(filter: &str, memory: &Arc<MemoryBudget>, rows: &[usize]) -> Box<Page> {
+    fn show(filter: &str, budget: &Arc<MemoryBudget>, rows: &[usize]) -> Box<Page> {
         let format = EntityFormat::new(MetadataLevel::None, "", "", "t", None).unwrap();
         let residual = Plan::read(filter).unwrap().residual;
         let deadline = Instant::now() + Duration::from_secs(600);
-        let mut page = Page::new(format, residual, 1000, deadline, Growing::new(memory));
+        let mut page = Page::new(format, residual, 1000, deadline, budget.reservation());
         for (number, bytes) in rows.iter().enumerate() {
             let mut entity = EntityWriter::new();
             entity.push("Size", Value::Int32(i32::try_from(*bytes).unwrap()));
@@ -244,33 +244,33 @@ mod tests {
 
     #[test]
     fn a_page_ends_where_there_is_no_more_memory() {
-        let (memory, others) = memory_of_which_others_hold(3 * MIB);
-        let held_by_others = memory.used();
-        let page = show("Size gt 0", &memory, &[MIB, MIB, MIB, 10]).finish().unwrap();
+        let (budget, others) = budget_of_which_others_have(3 * MIB);
+        let used_by_others = budget.used();
+        let page = show("Size gt 0", &budget, &[MIB, MIB, MIB, 10]).finish().unwrap();
         assert_eq!(row_keys(&page), (vec!["0".to_owned(), "1".to_owned()], Some("2".to_owned())));
-        assert_eq!(memory.used(), held_by_others + page.body.len());
+        assert_eq!(budget.used(), used_by_others + page.body.len());
         let spare = page.body.capacity() - page.body.len();
         assert!(spare < 1024, "the row without room still has it: {spare} bytes");
         drop((page, others));
-        assert_eq!(memory.used(), 0);
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]
     fn without_memory_for_the_first_row_there_is_no_page() {
-        let (memory, others) = memory_of_which_others_hold(6 * MIB);
-        let page = show("Size gt 0", &memory, &[MIB, 10]);
+        let (budget, others) = budget_of_which_others_have(6 * MIB);
+        let page = show("Size gt 0", &budget, &[MIB, 10]);
         assert_eq!(page.finish().err().map(|error| error.code()), Some(ErrorCode::ServerBusy));
-        let small = show("Size gt 0", &memory, &[60 * 1024, MIB]).finish().unwrap();
+        let small = show("Size gt 0", &budget, &[60 * 1024, MIB]).finish().unwrap();
         assert_eq!(row_keys(&small), (vec!["0".to_owned()], Some("1".to_owned())));
         drop((small, others));
-        assert_eq!(memory.used(), 0);
+        assert_eq!(budget.used(), 0);
     }
 
     /// What was left out before it has been looked at, and is not again.
     #[test]
     fn a_page_may_end_before_its_first_match() {
-        let (memory, _others) = memory_of_which_others_hold(6 * MIB);
-        let page = show("Size gt 100", &memory, &[10, 10, MIB]).finish().unwrap();
+        let (budget, _others) = budget_of_which_others_have(6 * MIB);
+        let page = show("Size gt 100", &budget, &[10, 10, MIB]).finish().unwrap();
         assert_eq!(row_keys(&page), (vec![], Some("2".to_owned())));
         assert_eq!((page.examined, page.returned), (3, 0));
     }

@@ -22,6 +22,7 @@ mod service_stats;
 mod update_entity;
 
 use http::header::IF_MATCH;
+use hyper::body::Incoming;
 use tavola_wire::table::ResourcePath;
 use tavola_wire::verb::Verb;
 use tavola_wire::{Service, StorageError};
@@ -78,9 +79,9 @@ impl Operation for TableOperation<'_> {
         self,
         context: &RequestContext<'_>,
         permit: Permit<'_>,
-        body: RequestBody,
+        body: RequestBody<'_, Incoming>,
     ) -> Result<Reply> {
-        let body = &body.bytes;
+        let body = &body.bytes();
         match self {
             Self::QueryTables => Box::pin(query_tables::run(context, permit)).await,
             Self::GetTable(name) => get_table::run(context, permit, &name).await,

@@ -1,6 +1,5 @@
 //! What the table service's clients want to read, and replies in that form: OData JSON, with XML for a few operations.
 
-use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use tavola_wire::explain;
@@ -10,7 +9,7 @@ use tavola_wire::{ErrorCode, StorageError, Ticks};
 
 use crate::error::Result;
 use crate::request::head::{RequestHead, header_text};
-use crate::request::reply::Reply;
+use crate::request::reply::{Reply, ReplyBody};
 use crate::request::respond::{self, text};
 use crate::tenant::FailedRequest;
 
@@ -65,11 +64,11 @@ pub(crate) fn metadata_base(head: &RequestHead<'_>, level: MetadataLevel) -> Str
 
 /// A success that has no body.
 pub(crate) fn no_content() -> Reply {
-    odata(StatusCode::NO_CONTENT, Bytes::new())
+    odata(StatusCode::NO_CONTENT, ReplyBody::Empty)
 }
 
 /// A success with a JSON body.
-pub(crate) fn json(status: StatusCode, level: MetadataLevel, body: Vec<u8>) -> Reply {
+pub(crate) fn json(status: StatusCode, level: MetadataLevel, body: impl Into<ReplyBody>) -> Reply {
     let mut reply = odata(status, body.into());
     let content_type = match level {
         MetadataLevel::None => JSON_NONE,
@@ -87,7 +86,7 @@ pub(crate) fn multipart(content_type: &str, body: Vec<u8>) -> Reply {
     reply
 }
 
-fn odata(status: StatusCode, body: Bytes) -> Reply {
+fn odata(status: StatusCode, body: ReplyBody) -> Reply {
     let mut reply = Response::new(body);
     *reply.status_mut() = status;
     reply.headers_mut().reserve(respond::HEADERS_USUAL);

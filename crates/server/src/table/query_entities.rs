@@ -16,8 +16,7 @@ use super::odata;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
-use crate::net::memory_budget::Growing;
-use crate::request::reply::Reply;
+use crate::request::reply::{Reply, ReplyBody};
 use crate::request::respond;
 use crate::storage::catalogue::Table;
 use crate::storage::layout::EntityKeys;
@@ -56,7 +55,7 @@ pub(crate) async fn run(
     let Plan { spans, kind, residual } = plan;
     let page_time = context.state.settings.limits.page_time;
     let page_time = query.timeout()?.map_or(page_time, |timeout| timeout.min(page_time));
-    let memory = Growing::new(&context.state.memory_budget);
+    let memory = context.state.memory_budget.reservation();
     let page = Page::new(format, residual, usize::from(top), context.started + page_time, memory);
     let page = if top == 0 { page } else { walk(context, &table, &spans, page).await? };
     let page = page.finish()?;
@@ -155,10 +154,8 @@ fn reply(
     spans: usize,
     page: FinishedPage,
 ) -> Result<Reply> {
-    let mut reply = odata::json(StatusCode::OK, page.level, page.body);
-    if let Some(held) = page.held {
-        held.go_with(reply.extensions_mut());
-    }
+    let body = ReplyBody::reserved(page.body, page.memory);
+    let mut reply = odata::json(StatusCode::OK, page.level, body);
     let headers = reply.headers_mut();
     if let Some(next) = &page.next {
         let (partition_key, row_key) =
