@@ -7,6 +7,7 @@ mod append;
 pub mod auth;
 pub mod cors;
 pub mod error;
+pub mod service;
 pub mod table;
 pub mod ticks;
 pub mod uri;
@@ -15,5 +16,6 @@ pub mod version;
 pub mod xml;
 
 pub use error::{ErrorCode, StorageError};
+pub use service::Service;
 pub use ticks::Ticks;
 pub use version::ServiceVersion;
