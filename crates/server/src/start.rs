@@ -78,7 +78,7 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
         table_address: server.table_address(),
         admin_address: server.admin_address(),
         server: tokio::spawn(server.run(stopped)),
-        sweeper: tokio::spawn(sweeper::run(state.clone(), started)),
+        sweeper: tokio::spawn(sweeper::run(state.clone(), state.drop_signal.clone(), started)),
         state,
         stop,
     })

@@ -6,24 +6,27 @@ use std::time::Duration;
 
 use tavola_engine::AnyEngine;
 use tavola_wire::uri::AddressRules;
+use tokio::sync::Notify;
 
 use crate::auth::accounts::Accounts;
 use crate::auth::bearer::BearerVerifier;
 use crate::clock::Clock;
 use crate::config::{AccountConfig, Limits};
-use crate::error::Result;
+use crate::error::{Result, storage_failure};
 use crate::metrics::Metrics;
 use crate::net::memory_budget::MemoryBudget;
 use crate::net::solitude::Solitude;
 use crate::request::ids::IdSource;
-use crate::storage::catalogue::Catalogue;
+use crate::storage::catalogue::{Catalogue, Table};
 
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub engine: AnyEngine,
     pub accounts: Accounts,
     pub bearer: Option<BearerVerifier>,
-    pub catalogue: Arc<Catalogue>,
+    pub catalogue: Arc<Catalogue<Table>>,
+    /// Told of everything that is dropped.
+    pub drop_signal: Arc<Notify>,
     pub clock: Clock,
     pub ids: IdSource,
     pub metrics: Metrics,
@@ -50,12 +53,14 @@ impl ServerState {
         bearer: Option<BearerVerifier>,
         settings: Settings,
     ) -> Result<Arc<Self>> {
-        let accounts = Accounts::open(&engine, accounts).await?;
+        let accounts = Accounts::open(&engine, accounts).await.map_err(storage_failure)?;
+        let drop_signal = Arc::<Notify>::default();
         let memory_budget = Arc::new(MemoryBudget::new(settings.limits.message_bytes_max));
         let mut metrics = Metrics::new(&memory_budget);
         metrics.register(|registry| crate::metrics::engine::register(registry, &engine));
         Ok(Arc::new(Self {
-            catalogue: Arc::new(Catalogue::new(engine.clone())),
+            catalogue: Arc::new(Catalogue::new(engine.clone(), drop_signal.clone())),
+            drop_signal,
             engine,
             accounts,
             bearer,

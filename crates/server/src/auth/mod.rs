@@ -5,6 +5,7 @@ pub(crate) mod bearer;
 pub(crate) mod cors;
 pub(crate) mod jwks;
 pub(crate) mod sas_cache;
+mod service_settings;
 pub(crate) mod signed_query;
 mod token_signature;
 
@@ -23,9 +24,10 @@ use tavola_wire::auth::shared_key::{
 use tavola_wire::table::names::TableName;
 
 use crate::auth::signed_query::LastSignedQuery;
-use crate::error::Result;
+use crate::error::{Result, storage_failure};
 use crate::request::head::RequestHead;
 use crate::state::ServerState;
+use crate::storage;
 use accounts::Account;
 
 const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
@@ -158,8 +160,8 @@ async fn sas(
     let table = match TableName::parse(table) {
         Ok(name) => match state.catalogue.find(account.id, &name).await {
             Ok(table) => Some(table),
-            Err(error) if error.code() == ErrorCode::TableNotFound => None,
-            Err(error) => return Err(error),
+            Err(storage::Error::NotFound) => None,
+            Err(error) => return Err(storage_failure(error)),
         },
         Err(_) => None,
     };

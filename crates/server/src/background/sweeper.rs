@@ -14,33 +14,22 @@ use tavola_wire::Ticks;
 use tokio::sync::Notify;
 
 use crate::state::ServerState;
-use crate::storage::layout::{self, EntityKeys, TableId};
+use crate::storage::layout::{Dropped, Family, Key, ResourceId, ranges_of};
 
 /// Longer than any request that found the table before it was dropped can take to commit.
 const STRAGGLER_GRACE: Duration = Duration::from_secs(60);
 /// How long to wait before looking again, when there is something to look for.
 const RECHECK: Duration = Duration::from_secs(15);
 
-/// Wakes the sweeper.
-#[derive(Debug, Default)]
-pub(crate) struct SweepSignal(Notify);
-
-impl SweepSignal {
-    /// A table has been dropped.
-    pub(crate) fn table_dropped(&self) {
-        self.0.notify_one();
-    }
-}
-
 /// Sweeps until the task is ended. No request can hold the id of a table that was dropped before `started`.
-pub(crate) async fn run(state: Arc<ServerState>, started: Ticks) {
+pub(crate) async fn run(state: Arc<ServerState>, signal: Arc<Notify>, started: Ticks) {
     let mut swept = Vec::new();
     loop {
         match sweep(&state, started, &mut swept).await {
-            Ok(0) => state.catalogue.sweep.0.notified().await,
+            Ok(0) => signal.notified().await,
             Ok(_) => {
                 // Another drop, or the end of a grace period.
-                let _ = tokio::time::timeout(RECHECK, state.catalogue.sweep.0.notified()).await;
+                let _ = tokio::time::timeout(RECHECK, signal.notified()).await;
             }
             Err(tavola_engine::Error::Closed) => return,
             Err(error) => {
@@ -55,21 +44,24 @@ pub(crate) async fn run(state: Arc<ServerState>, started: Ticks) {
 async fn sweep(
     state: &ServerState,
     started: Ticks,
-    swept: &mut Vec<TableId>,
+    swept: &mut Vec<ResourceId>,
 ) -> tavola_engine::Result<usize> {
     let engine = &state.engine;
-    let dropped = engine.scan(layout::all_dropped(), Markers::default()).await?.found;
-    swept.retain(|id| dropped.iter().any(|(dropped, _)| dropped == id));
+    let dropped = engine.scan(Family::Dropped.range(), Markers::default()).await?.found;
+    swept.retain(|id| dropped.iter().any(|dropped| dropped.id == *id));
     let mut left = 0;
-    for (id, at) in dropped {
+    for dropped in dropped {
+        let Dropped { id, kind, at } = dropped;
         let settled = at < started || state.clock.now().0 - at.0 > ticks(STRAGGLER_GRACE);
         if settled || !swept.contains(&id) {
-            engine.drop_range(EntityKeys::of(id).all()).await?;
+            for range in ranges_of(kind, id) {
+                engine.drop_range(range).await?;
+            }
             swept.push(id);
             tracing::info!(table = id.0, "rows of a dropped table have been swept");
         }
         if settled {
-            engine.transact(RemoveMarker([layout::dropped_key(id)])).await?;
+            engine.transact(RemoveMarker([dropped.key()])).await?;
         } else {
             left += 1;
         }
@@ -84,7 +76,7 @@ fn ticks(duration: Duration) -> i64 {
 /// Collects the tables that await sweeping, and when they were dropped.
 #[derive(Default)]
 struct Markers {
-    found: Vec<(TableId, Ticks)>,
+    found: Vec<Dropped>,
 }
 
 /// Tables swept in one round; the others wait for the next.
@@ -92,8 +84,8 @@ const MARKERS_MAX: usize = 1000;
 
 impl Visitor for Markers {
     fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
-        if let (Some(id), Some(at)) = (layout::id_of(key), layout::decode_moment(value)) {
-            self.found.push((TableId(id), at));
+        if let Ok(Key::Dropped { id }) = Key::decode(key) {
+            self.found.extend(Dropped::decode(id, value));
         }
         if self.found.len() < MARKERS_MAX {
             ControlFlow::Continue(())

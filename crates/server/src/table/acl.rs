@@ -5,13 +5,14 @@ use tavola_wire::auth::sas::Access;
 use tavola_wire::table::names::TableName;
 use tavola_wire::xml::acl;
 
+use super::errors::in_table;
 use crate::context::RequestContext;
 use crate::error::Result;
 use crate::request::respond::{self, Reply};
 
 pub(crate) async fn get(context: &RequestContext<'_>, name: &TableName<'_>) -> Result<Reply> {
     context.identity.allows(Access::TableAcl)?;
-    let table = context.state.catalogue.find(context.account.id, name).await?;
+    let table = context.state.catalogue.find(context.account.id, name).await.map_err(in_table)?;
     Ok(respond::xml(acl::write(&table.policies)))
 }
 
@@ -22,8 +23,8 @@ pub(crate) async fn set(
 ) -> Result<Reply> {
     context.identity.allows(Access::TableAcl)?;
     let catalogue = &context.state.catalogue;
-    catalogue.find(context.account.id, name).await?;
+    catalogue.find(context.account.id, name).await.map_err(in_table)?;
     let policies = acl::parse(body)?;
-    catalogue.set_policies(context.account.id, name, &policies).await?;
+    catalogue.set_policies(context.account.id, name, &policies).await.map_err(in_table)?;
     Ok(respond::empty(StatusCode::NO_CONTENT))
 }

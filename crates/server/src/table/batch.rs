@@ -19,6 +19,7 @@ use tavola_wire::{ErrorCode, StorageError};
 
 use super::change_set::{self, Refused};
 use super::entity_change::{Applied, Condition, EntityChange};
+use super::errors::in_table;
 use super::update_entity::{entity_operation, refuse_if_none_match};
 use super::{get_entity, insert_entity};
 use crate::context::RequestContext;
@@ -135,7 +136,12 @@ impl Prepared {
         context.identity.allows(Access::Entity { table: name.as_str(), operation: kind })?;
         match &self.table {
             None => {
-                let table = context.state.catalogue.find(context.account.id, &name).await?;
+                let table = context
+                    .state
+                    .catalogue
+                    .find(context.account.id, &name)
+                    .await
+                    .map_err(in_table)?;
                 self.table = Some((table, name.into_owned()));
             }
             Some((_, first)) if first.is_same_table(&name) => {}

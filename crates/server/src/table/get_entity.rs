@@ -8,6 +8,7 @@ use tavola_wire::table::json::EntityFormat;
 use tavola_wire::table::negotiate::MetadataLevel;
 use tavola_wire::table::stored::EntityRef;
 
+use super::errors::in_table;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
 use crate::request::respond::{self, Reply};
@@ -35,7 +36,8 @@ pub(crate) async fn read(
     let table_name = address.table.as_str();
     let operation = EntityOperation::Get;
     context.identity.allows(Access::Entity { table: table_name, operation })?;
-    let table = context.state.catalogue.find(context.account.id, &address.table).await?;
+    let table =
+        context.state.catalogue.find(context.account.id, &address.table).await.map_err(in_table)?;
     let partition_key = address.partition_key.for_read()?;
     let row_key = address.row_key.for_read()?;
     context.identity.allows_key(operation, partition_key, row_key)?;

@@ -11,6 +11,7 @@ use tavola_wire::uri::percent::write_entity_link;
 
 use super::change_set;
 use super::entity_change::{Applied, EntityChange};
+use super::errors::in_table;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt};
 use crate::request::respond::{self, Reply};
@@ -28,7 +29,7 @@ pub(crate) async fn run(
         Some(Preference::ReturnNoContent) => MetadataLevel::Minimal,
         _ => context.head.level()?,
     };
-    let table = context.state.catalogue.find(context.account.id, name).await?;
+    let table = context.state.catalogue.find(context.account.id, name).await.map_err(in_table)?;
     let change = EntityChange::insert(body)?;
     let (partition_key, row_key) = (change.partition_key.clone(), change.row_key.clone());
     context.identity.allows_key(operation, &partition_key, &row_key)?;

@@ -10,6 +10,7 @@ pub(crate) mod create_table;
 pub(crate) mod delete_table;
 pub(crate) mod entity_change;
 pub(crate) mod entity_page;
+pub(crate) mod errors;
 pub(crate) mod get_entity;
 pub(crate) mod get_table;
 pub(crate) mod insert_entity;

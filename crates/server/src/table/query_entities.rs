@@ -11,6 +11,7 @@ use tavola_wire::table::stored::key::{push_entity_key, read_entity_key};
 use tavola_wire::uri::query::TOP_MAX;
 
 use super::entity_page::{FinishedPage, Page};
+use super::errors::in_table;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
 use crate::net::memory_budget::Growing;
@@ -43,7 +44,7 @@ pub(crate) async fn run(context: &RequestContext<'_>, name: &TableName<'_>) -> R
     let from = EntityContinuation::from_query(query.next_partition_key(), query.next_row_key())?;
     let (base, account) = (context.head.metadata_base(level), &context.account.name);
     let format = EntityFormat::new(level, &base, account, name.as_str(), query.select())?;
-    let table = context.state.catalogue.find(context.account.id, name).await?;
+    let table = context.state.catalogue.find(context.account.id, name).await.map_err(in_table)?;
 
     restrict_to_continuation(&mut plan, from.as_ref());
     restrict_to_grant(&mut plan, context.identity.key_range());

@@ -13,7 +13,7 @@ use tavola_wire::uri::query::TOP_MAX;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
 use crate::request::respond::{self, Reply};
-use crate::storage::layout::{self, TableRecord};
+use crate::storage::layout::{Record, TableRecord, tables_of};
 
 const NEXT_TABLE_NAME: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
 
@@ -30,7 +30,7 @@ pub(crate) async fn run(context: &RequestContext<'_>) -> Result<Reply> {
     let page = match top {
         0 => page,
         _ => {
-            let range = layout::tables_of(context.account.id, &from);
+            let range = tables_of(context.account.id, &from);
             context.state.engine.scan(range, page).await.map_err(engine_error)?
         }
     };

@@ -7,6 +7,7 @@ use tavola_wire::{ErrorCode, StorageError};
 
 use super::change_set;
 use super::entity_change::{ChangeKind, Condition, EntityChange};
+use super::errors::in_table;
 use crate::context::RequestContext;
 use crate::error::Result;
 use crate::request::respond::{self, Reply};
@@ -28,7 +29,8 @@ pub(crate) async fn run(
     let table_name = address.table.as_str();
     context.identity.allows(Access::Entity { table: table_name, operation })?;
     head.expect_json()?;
-    let table = context.state.catalogue.find(context.account.id, &address.table).await?;
+    let table =
+        context.state.catalogue.find(context.account.id, &address.table).await.map_err(in_table)?;
     let change = EntityChange::at(verb, address, condition, body)?;
     context.identity.allows_key(operation, &change.partition_key, &change.row_key)?;
     let is_delete = matches!(change.kind, ChangeKind::Delete(_));
