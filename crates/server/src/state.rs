@@ -27,7 +27,7 @@ pub(crate) struct ServerState {
     pub catalogue: Arc<Catalogue<Table>>,
     /// Told of everything that is dropped.
     pub drop_signal: Arc<Notify>,
-    pub clock: Clock,
+    pub clock: Arc<Clock>,
     pub ids: IdSource,
     pub metrics: Metrics,
     pub memory_budget: Arc<MemoryBudget>,
@@ -64,7 +64,7 @@ impl ServerState {
             engine,
             accounts,
             bearer,
-            clock: Clock::default(),
+            clock: Arc::default(),
             ids: IdSource::new(),
             metrics,
             memory_budget,

@@ -71,7 +71,7 @@ impl Account {
         self.settings(service).properties()
     }
 
-    /// What every request asks of the properties, and nearly always finds false.
+    /// Asked by every request, and nearly always false.
     pub(crate) fn has_cors_rules(&self, service: Service) -> bool {
         self.settings(service).has_cors_rules()
     }

@@ -1,6 +1,6 @@
 //! Verifying a data folder offline: the engine checks its files, this checks that the rows are ours and agree.
 //!
-//! What must hold is what `docs/format.md` says: every key has a family and parses, every id was given out, names
+//! The rules are those of `docs/format.md`: every key has a family and parses, every id was given out, names
 //! stand under themselves, every entity belongs to a table that exists or awaits the sweeper, and every value
 //! decodes to its last byte.
 
@@ -23,7 +23,7 @@ use crate::storage::layout::{
 /// Problems of rows that are told one by one; more are only counted.
 const PROBLEMS_MAX: usize = 100;
 
-/// What was looked at, and what is wrong.
+/// The rows and files that were looked at, and their problems.
 #[derive(Debug, Default)]
 pub struct CheckReport {
     pub files: FilesReport,
@@ -31,7 +31,7 @@ pub struct CheckReport {
     pub tables: u64,
     pub dropped_tables: u64,
     pub entities: u64,
-    /// What is wrong with the rows, at most the first hundred.
+    /// Problems of rows, at most the first hundred.
     pub row_problems: Vec<String>,
     pub row_problem_count: u64,
 }
@@ -57,7 +57,7 @@ pub enum CheckProgress {
 ///
 /// # Errors
 ///
-/// When there is no folder to check, or someone else uses it. What is wrong inside is in the report.
+/// When there is no folder to check, or someone else uses it. Problems inside it are in the report.
 pub fn check(
     path: impl AsRef<Path>,
     mut progress: impl FnMut(CheckProgress) + Send + 'static,
@@ -123,7 +123,7 @@ impl Problems {
     }
 }
 
-/// What the rows say, as far as it has been read.
+/// The contents of the rows read so far, as far as other rows are compared with them.
 struct Rows {
     sequence: Option<u64>,
     /// Ids that were found, with the keys of their rows.
@@ -258,7 +258,7 @@ impl Rows {
         }
     }
 
-    /// What can only be said when everything but the entities has been read.
+    /// Compares the rows with each other, when everything but the entities has been read.
     fn compare(&mut self) {
         // The first row that has an id comes with the sequence.
         let next = self.sequence.unwrap_or(sequence::FIRST_ID);

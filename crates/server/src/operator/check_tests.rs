@@ -1,4 +1,4 @@
-//! What the check says about rows that nobody should have written.
+//! The words of the check about rows that nobody should have written.
 
 use tavola_engine::{Decision, EmbeddedEngine, EmbeddedOptions, Engine, Transition, WriteSet};
 use tavola_wire::Service;

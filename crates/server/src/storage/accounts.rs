@@ -61,7 +61,7 @@ impl Transition for OpenAccount {
             let corrupt = || Error::Corrupt("an account row".into());
             return Decision::Abort(account::decode(stored).ok_or_else(corrupt));
         }
-        let Some((id, next)) = sequence::take(values[0].as_deref()) else {
+        let Some((id, next)) = sequence::allocate(values[0].as_deref()) else {
             return Decision::Abort(Err(Error::Corrupt("the id sequence".into())));
         };
         writes.put(self.keys[0].clone(), next);

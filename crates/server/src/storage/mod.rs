@@ -1,6 +1,7 @@
-//! What is kept in the engine, and where. Knows no request and no wire code: the services name the errors.
+//! The rows in the engine. Nothing here knows a request, a service or a wire code: the services name the errors.
 //!
-//! [`layout`] knows every key and value, [`catalogue`] what has a name in an account, [`accounts`] the rows of accounts.
+//! [`layout`] has every key and value, [`catalogue`] the things that have a name in an account, [`accounts`] the rows of
+//! the accounts themselves.
 
 pub(crate) mod accounts;
 pub(crate) mod catalogue;

@@ -1,4 +1,4 @@
-//! What the table service calls the errors of the catalogue. They have two names, by what was asked for.
+//! The wire codes of the catalogue's errors. A missing table has two, by the operation that misses it.
 
 use tavola_wire::{ErrorCode, StorageError};
 

@@ -3,7 +3,8 @@
 //!
 //! Everything that changes the catalogue passes through this process, so that what is here stays right until it is
 //! forgotten. With an engine that several processes share, it would not: then [`Entry`] is where the moment of the
-//! read belongs, and [`Cache::get`] the place to find it too old. What does not exist is never remembered.
+//! read belongs, and [`Cache::get`] the place to find it too old. That something does not exist
+//! is never remembered.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -62,7 +63,7 @@ impl<R> Cache<R> {
         self.entries.entry(account).or_default().insert(name, Entry { found, age });
     }
 
-    /// What has this name was changed.
+    /// The thing of this name was changed.
     pub(super) fn forget(&mut self, account: AccountId, name: &str) {
         self.changes += 1;
         self.remove(account, name);

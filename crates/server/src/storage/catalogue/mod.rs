@@ -1,4 +1,4 @@
-//! What has a name in an account: one catalogue for every kind of thing, and a cache of it that every request asks.
+//! The things that have a name in an account: one catalogue for every kind, and a cache that every request asks.
 //!
 //! A kind is a [`Resource`]: how it is stored, and how requests see it. Creating, finding, changing and dropping are
 //! the same for all of them.
@@ -26,8 +26,8 @@ use super::{Error, Result};
 
 pub(crate) use table::Table;
 
-/// Names that a catalogue remembers. A table without policies takes some 300 bytes, so that this is about 20 MiB;
-/// whoever has more tables in use reads the record of some once more.
+/// Names that a catalogue remembers. A table without policies takes some 300 bytes, so that this is about 20 MiB.
+/// With more tables in use, the records of some are read again and again.
 const CACHED_NAMES_MAX: usize = 65_536;
 
 /// A kind of thing that has a name in an account, as requests see it.
@@ -56,7 +56,7 @@ impl<R: Resource> Catalogue<R> {
         Self { engine, cache: RwLock::new(Cache::new(CACHED_NAMES_MAX)), drop_signal }
     }
 
-    /// What has that name.
+    /// Finds the thing of that name.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -76,7 +76,7 @@ impl<R: Resource> Catalogue<R> {
         Ok(found)
     }
 
-    /// Creates what `record` makes of the id that is given to it.
+    /// Creates a thing: `record` is called with its id, perhaps more than once.
     ///
     /// # Errors
     /// [`Error::Exists`].
@@ -90,14 +90,14 @@ impl<R: Resource> Catalogue<R> {
         detached(async move {
             let transition = Create::new(R::Record::key(account, &name), record);
             catalogue.engine.transact(transition).await??;
-            // A drop of what had this name before may be committed and not forgotten yet.
+            // The drop of an earlier thing of this name may be committed, and the cache not know of it yet.
             catalogue.cache_mut().forget(account, &name);
             Ok(())
         })
         .await
     }
 
-    /// Changes the record of what has that name. `change` may be called more than once.
+    /// Changes the record of the thing of that name: `change` is perhaps called more than once.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -117,7 +117,7 @@ impl<R: Resource> Catalogue<R> {
         .await
     }
 
-    /// Drops what has that name: the name is free at once, its rows are swept later.
+    /// Drops the thing of that name: the name is free at once, its rows are swept later.
     ///
     /// # Errors
     /// [`Error::NotFound`].

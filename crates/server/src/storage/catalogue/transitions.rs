@@ -36,7 +36,7 @@ where
         if values[1].is_some() {
             return Decision::Abort(Err(Error::Exists));
         }
-        let Some((id, next)) = sequence::take(values[0].as_deref()) else {
+        let Some((id, next)) = sequence::allocate(values[0].as_deref()) else {
             return Decision::Abort(Err(Error::Corrupt("the id sequence".into())));
         };
         writes.put(self.keys[0].clone(), next);

@@ -1,4 +1,4 @@
-//! What has been dropped and awaits the sweeper: `D . id`, the moment and the kind.
+//! Things that were dropped and await the sweeper: `D . id`, the moment and the kind.
 //!
 //! The kind is the family of the record that had the name. Tables came first and have no such byte; `Q` and `C` are
 //! kept for queues and containers.

@@ -49,7 +49,7 @@ pub(crate) use dropped::Dropped;
 pub(crate) use entity::{EntityKeys, entity_key_of};
 pub(crate) use table::{TableRecord, tables_of};
 
-/// What a key is about. The bytes are stored: never change one.
+/// The first byte of a key. The bytes are stored: never change one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Family {
@@ -120,14 +120,14 @@ pub(crate) fn ranges_of(kind: Kind, id: ResourceId) -> Vec<KeyRange> {
     }
 }
 
-/// What the catalogue keeps of something under its name.
+/// The stored form of something that has a name.
 pub(crate) trait Record: Sized + Send + 'static {
     const KIND: Kind;
 
     /// Where it is kept: `name` is as keys hold it.
     fn key(account: AccountId, name: &str) -> Bytes;
 
-    /// What its rows are under.
+    /// The id that its rows are under.
     fn id(&self) -> ResourceId;
 
     fn encode(&self) -> Bytes;
@@ -208,13 +208,13 @@ mod tests {
 
     use super::*;
 
-    /// That the key is read back, and that its bytes are the only ones that are read so.
+    /// That the key is read back from its bytes.
     pub(super) fn assert_key_round_trips(key: &Key<'_>) {
         assert_eq!(Key::decode(&key.encode()).as_ref(), Ok(key));
     }
 
     proptest! {
-        /// Whatever is read as a key is the key that would be written.
+        /// Bytes that are read as a key are the bytes of that key.
         #[test]
         fn no_two_byte_strings_are_one_key(
             family in prop::sample::select(b"ADENSTIQ".as_slice()),

@@ -10,7 +10,7 @@ use super::{AccountId, Kind, Record, ResourceId};
 
 pub(crate) const FAMILY: u8 = b'H';
 
-/// What the catalogue keeps of a sample.
+/// The catalogue's record of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SampleRecord {
     pub id: ResourceId,
@@ -40,6 +40,11 @@ impl Record for SampleRecord {
         let [note] = *rest else { return None };
         Some(Self { id: ResourceId(u64::from_le_bytes(*id)), note })
     }
+}
+
+/// A row of a sample.
+pub(crate) fn row_key(id: ResourceId, row: &str) -> Bytes {
+    key(id.0, row.as_bytes())
 }
 
 /// Every row of a sample.

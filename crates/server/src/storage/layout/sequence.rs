@@ -29,7 +29,7 @@ pub(crate) fn decode(stored: &[u8]) -> Option<u64> {
 }
 
 /// The id to give out, and what the sequence is then. `None` if what is stored is no sequence.
-pub(crate) fn take(stored: Option<&[u8]>) -> Option<(u64, Bytes)> {
+pub(crate) fn allocate(stored: Option<&[u8]>) -> Option<(u64, Bytes)> {
     let id = stored.map_or(Some(FIRST_ID), decode)?;
     Some((id, encode(id.checked_add(1)?)))
 }
@@ -56,14 +56,14 @@ mod tests {
 
     #[test]
     fn ids_begin_at_one_and_go_up() {
-        let (first, stored) = take(None).unwrap();
-        let (second, stored) = take(Some(&stored)).unwrap();
+        let (first, stored) = allocate(None).unwrap();
+        let (second, stored) = allocate(Some(&stored)).unwrap();
         assert_eq!((first, second, decode(&stored)), (1, 2, Some(3)));
     }
 
     #[test]
     fn what_is_no_sequence_gives_no_id() {
-        assert_eq!(take(Some(b"short")), None);
-        assert_eq!(take(Some(&encode(u64::MAX))), None);
+        assert_eq!(allocate(Some(b"short")), None);
+        assert_eq!(allocate(Some(&encode(u64::MAX))), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Tables: `T . account id . lower-case name`, what the catalogue keeps of a table.
+//! Tables: `T . account id . lower-case name`, the catalogue's record of a table.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tavola_engine::KeyRange;
@@ -10,7 +10,7 @@ use super::{
 
 const VERSION: u8 = 1;
 
-/// What the catalogue keeps of a table.
+/// The catalogue's record of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TableRecord {
     pub id: TableId,
