@@ -13,7 +13,8 @@ use crate::storage::layout::AccountId;
 
 #[derive(Debug)]
 pub(super) struct Cache<R> {
-    entries: HashMap<AccountId, HashMap<Arc<str>, Entry<R>>>,
+    /// Accounts are few: comparing them takes less than hashing one.
+    entries: BTreeMap<AccountId, HashMap<Arc<str>, Entry<R>>>,
     /// Accounts and names in the order in which they were read.
     by_age: BTreeMap<u64, (AccountId, Arc<str>)>,
     entries_max: usize,
@@ -32,7 +33,7 @@ struct Entry<R> {
 
 impl<R> Cache<R> {
     pub(super) fn new(entries_max: usize) -> Self {
-        let (entries, by_age) = (HashMap::new(), BTreeMap::new());
+        let (entries, by_age) = (BTreeMap::new(), BTreeMap::new());
         Self { entries, by_age, entries_max, reads: 0, changes: 0 }
     }
 
