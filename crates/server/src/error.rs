@@ -1,7 +1,9 @@
-//! From what an engine reports to what a client is told. One function maps the kinds to codes.
+//! From what storage and engine report to what a client is told. One function maps the engine's errors to codes.
 
 use tavola_engine::Error as EngineError;
 use tavola_wire::{ErrorCode, StorageError};
+
+use crate::storage;
 
 pub(crate) type Result<T, E = StorageError> = std::result::Result<T, E>;
 
@@ -28,9 +30,35 @@ pub(crate) fn corrupt(what: impl std::fmt::Display) -> StorageError {
     engine_error(EngineError::Corrupt(what.to_string()))
 }
 
+/// The answer to a request that storage failed. A service that asks for names says first what it calls those that are
+/// missing or taken; from anyone else these two are a mistake of ours.
+pub(crate) fn storage_failure(error: storage::Error) -> StorageError {
+    match error {
+        storage::Error::Engine(error) => engine_error(error),
+        storage::Error::Corrupt(what) => corrupt(what),
+        storage::Error::NotFound | storage::Error::Exists | storage::Error::Interrupted(_) => {
+            StorageError::new(ErrorCode::InternalError).caused_by(error)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn storage_fails_as_the_engine_does() {
+        use tavola_engine::Error as Engine;
+        for (error, expected) in [
+            (storage::Error::Engine(Engine::Busy), ErrorCode::ServerBusy),
+            (storage::Error::Engine(Engine::Closed), ErrorCode::ServerBusy),
+            (storage::Error::Corrupt("a row".into()), ErrorCode::InternalError),
+            (storage::Error::NotFound, ErrorCode::InternalError),
+            (storage::Error::Exists, ErrorCode::InternalError),
+        ] {
+            assert_eq!(storage_failure(error).code(), expected);
+        }
+    }
 
     /// Clients retry 503 because it will pass; a panic will not.
     #[test]

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tavola_engine::{AnyEngine, EmbeddedEngine, EmbeddedOptions, MemoryEngine, OpenError};
 use tavola_wire::Service;
@@ -10,12 +11,16 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::auth::bearer::{BearerError, BearerVerifier};
-use crate::background::sweeper;
+use crate::background::Background;
+use crate::background::sweeper::Sweeper;
 use crate::config::{Config, ServiceConfig, Storage};
 use crate::listener::Server;
 use crate::net::tls::{self, TlsError};
 use crate::services::{self, SERVICES};
 use crate::state::{ServerState, Settings};
+
+/// How long a stop waits for a step of background work. The sweeping of a large table may take minutes.
+const STEP_GRACE: Duration = Duration::from_secs(2);
 
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +47,7 @@ pub struct RunningServer {
     state: Arc<ServerState>,
     stop: watch::Sender<bool>,
     server: JoinHandle<()>,
-    sweeper: JoinHandle<()>,
+    background: Background,
 }
 
 /// Opens the data, binds the ports and begins to serve.
@@ -84,11 +89,14 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
         Server::bind(state.clone(), &config.services, config.admin, acceptor, config.limits)
             .map_err(|(address, source)| StartError::Listen { address, source })?;
     let (stop, stopped) = watch::channel(false);
+    let mut background = Background::new(stopped.clone());
+    let (clock, drop_signal) = (state.clock.clone(), state.drop_signal.clone());
+    background.start(Sweeper::new(state.engine.clone(), clock, drop_signal, started));
     Ok(RunningServer {
         service_addresses: server.service_addresses(),
         admin_address: server.admin_address(),
         server: tokio::spawn(server.run(stopped)),
-        sweeper: tokio::spawn(sweeper::run(state.clone(), started)),
+        background,
         state,
         stop,
     })
@@ -110,13 +118,14 @@ impl RunningServer {
     }
 
     /// Stops in order: no new connections, what was accepted is answered, then the engine is closed.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.state.set_stopping();
         let _ = self.stop.send(true);
         let _ = self.server.await;
-        self.sweeper.abort();
-        let _ = self.sweeper.await;
+        let _ = tokio::time::timeout(STEP_GRACE, self.background.ended()).await;
         let engine = self.state.engine.clone();
         let _ = tokio::task::spawn_blocking(move || engine.close()).await;
+        // A step that took longer finds the engine closed, and the next start does it again.
+        self.background.ended().await;
     }
 }

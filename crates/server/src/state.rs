@@ -7,25 +7,28 @@ use std::time::Duration;
 use tavola_engine::AnyEngine;
 use tavola_wire::Service;
 use tavola_wire::uri::AddressRules;
+use tokio::sync::Notify;
 
 use crate::auth::Authenticator;
 use crate::auth::accounts::Accounts;
 use crate::auth::bearer::BearerVerifier;
 use crate::clock::Clock;
 use crate::config::{AccountConfig, Limits};
-use crate::error::Result;
+use crate::error::{Result, storage_failure};
 use crate::metrics::Metrics;
 use crate::net::memory_budget::MemoryBudget;
 use crate::net::solitude::Solitude;
 use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
-use crate::storage::catalogue::Catalogue;
+use crate::storage::catalogue::{Catalogue, Table};
 
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub engine: AnyEngine,
     pub auth: Authenticator,
-    pub catalogue: Arc<Catalogue>,
+    pub catalogue: Arc<Catalogue<Table>>,
+    /// Told of everything that is dropped.
+    pub drop_signal: Arc<Notify>,
     pub clock: Arc<Clock>,
     pub ids: IdSource,
     pub metrics: Metrics,
@@ -53,16 +56,18 @@ impl ServerState {
         settings: Settings,
         operations: &[(Service, &'static [OperationSpec])],
     ) -> Result<Arc<Self>> {
-        let accounts = Accounts::open(&engine, accounts).await?;
+        let accounts = Accounts::open(&engine, accounts).await.map_err(storage_failure)?;
+        let drop_signal = Arc::<Notify>::default();
         let memory_budget = Arc::new(MemoryBudget::new(settings.limits.message_bytes_max));
         let mut metrics = Metrics::new(operations, &memory_budget);
         metrics.register(|registry| crate::metrics::engine::register(registry, &engine));
-        let catalogue = Arc::new(Catalogue::new(engine.clone()));
+        let catalogue = Arc::new(Catalogue::new(engine.clone(), drop_signal.clone()));
         let clock = Arc::new(Clock::default());
         let auth =
             Authenticator { accounts, bearer, catalogue: catalogue.clone(), clock: clock.clone() };
         Ok(Arc::new(Self {
             catalogue,
+            drop_signal,
             engine,
             auth,
             clock,

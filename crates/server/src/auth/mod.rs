@@ -6,6 +6,7 @@ pub(crate) mod cors;
 pub(crate) mod jwks;
 pub(crate) mod permit;
 pub(crate) mod sas_cache;
+mod service_settings;
 pub(crate) mod signed_query;
 mod token_signature;
 
@@ -23,9 +24,10 @@ use tavola_wire::{ErrorCode, Ticks};
 
 use crate::auth::signed_query::LastSignedQuery;
 use crate::clock::Clock;
-use crate::error::Result;
+use crate::error::{Result, storage_failure};
 use crate::request::head::RequestHead;
-use crate::storage::catalogue::Catalogue;
+use crate::storage;
+use crate::storage::catalogue::{Catalogue, Table};
 use accounts::{Account, Accounts};
 use bearer::BearerVerifier;
 use permit::Identity;
@@ -40,7 +42,7 @@ pub(crate) struct Authenticator {
     /// None if bearer tokens are not configured.
     pub(crate) bearer: Option<BearerVerifier>,
     /// For the stored policies that signatures refer to.
-    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) catalogue: Arc<Catalogue<Table>>,
     pub(crate) clock: Arc<Clock>,
 }
 
@@ -91,8 +93,8 @@ impl Authenticator {
         let table = match TableName::parse(table) {
             Ok(name) => match self.catalogue.find(account.id, &name).await {
                 Ok(table) => Some(table),
-                Err(error) if error.code() == ErrorCode::TableNotFound => None,
-                Err(error) => return Err(error),
+                Err(storage::Error::NotFound) => None,
+                Err(error) => return Err(storage_failure(error)),
             },
             Err(_) => None,
         };

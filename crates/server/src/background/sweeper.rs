@@ -1,101 +1,124 @@
-//! Clears the rows of dropped tables.
+//! Clears the rows of dropped tables, and of whatever else can be dropped.
 //!
-//! A drop leaves a marker with the table's id. The sweeper drops the id's rows and then, once no request can
-//! still hold the id, drops once more and removes the marker. A crash in between leaves the marker, and the
+//! A drop leaves a row with the id and the kind. The sweeper drops the rows of the id and then, once no request can
+//! still have the id, drops once more and removes the row of the drop. A crash in between leaves that row, and the
 //! next start sweeps again: nothing is lost, nothing leaks.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tavola_engine::{Decision, Engine, Reader, Transition, Visitor, WriteSet};
+use tavola_engine::{AnyEngine, Decision, Engine, Reader, Transition, Visitor, WriteSet};
 use tavola_wire::Ticks;
 use tokio::sync::Notify;
 
-use crate::state::ServerState;
-use crate::storage::layout::{self, EntityKeys, TableId};
+use super::{Next, Stop, Task};
+use crate::clock::Clock;
+use crate::storage::Result;
+use crate::storage::layout::{Dropped, Family, Key, ResourceId, ranges_of};
 
 /// Longer than any request that found the table before it was dropped can take to commit.
 const STRAGGLER_GRACE: Duration = Duration::from_secs(60);
 /// How long to wait before looking again, when there is something to look for.
 const RECHECK: Duration = Duration::from_secs(15);
+/// Drops that one round looks at; the others wait for the next.
+const DROPS_PER_ROUND_MAX: usize = 1000;
 
-/// Wakes the sweeper.
-#[derive(Debug, Default)]
-pub(crate) struct SweepSignal(Notify);
-
-impl SweepSignal {
-    /// A table has been dropped.
-    pub(crate) fn table_dropped(&self) {
-        self.0.notify_one();
-    }
-}
-
-/// Sweeps until the task is ended. No request can hold the id of a table that was dropped before `started`.
-pub(crate) async fn run(state: Arc<ServerState>, started: Ticks) {
-    let mut swept = Vec::new();
-    loop {
-        match sweep(&state, started, &mut swept).await {
-            Ok(0) => state.catalogue.sweep.0.notified().await,
-            Ok(_) => {
-                // Another drop, or the end of a grace period.
-                let _ = tokio::time::timeout(RECHECK, state.catalogue.sweep.0.notified()).await;
-            }
-            Err(tavola_engine::Error::Closed) => return,
-            Err(error) => {
-                tracing::warn!(%error, "sweeping dropped tables failed, will try again");
-                tokio::time::sleep(RECHECK).await;
-            }
-        }
-    }
-}
-
-/// Sweeps what can be swept now; answers how many tables are left to look at again.
-async fn sweep(
-    state: &ServerState,
+#[derive(Debug)]
+pub(crate) struct Sweeper {
+    engine: AnyEngine,
+    clock: Arc<Clock>,
+    drop_signal: Arc<Notify>,
+    /// When this process began to serve.
     started: Ticks,
-    swept: &mut Vec<TableId>,
-) -> tavola_engine::Result<usize> {
-    let engine = &state.engine;
-    let dropped = engine.scan(layout::all_dropped(), Markers::default()).await?.found;
-    swept.retain(|id| dropped.iter().any(|(dropped, _)| dropped == id));
-    let mut left = 0;
-    for (id, at) in dropped {
-        let settled = at < started || state.clock.now().0 - at.0 > ticks(STRAGGLER_GRACE);
-        if settled || !swept.contains(&id) {
-            engine.drop_range(EntityKeys::of(id).all()).await?;
-            swept.push(id);
-            tracing::info!(table = id.0, "rows of a dropped table have been swept");
-        }
-        if settled {
-            engine.transact(RemoveMarker([layout::dropped_key(id)])).await?;
-        } else {
-            left += 1;
-        }
+    /// Swept, but not for the last time.
+    swept: HashSet<ResourceId>,
+}
+
+impl Sweeper {
+    /// `drop_signal` tells of drops. No request has the id of what was dropped before `started`, because no other
+    /// process serves from the same engine.
+    pub(crate) fn new(
+        engine: AnyEngine,
+        clock: Arc<Clock>,
+        drop_signal: Arc<Notify>,
+        started: Ticks,
+    ) -> Self {
+        Self { engine, clock, drop_signal, started, swept: HashSet::new() }
     }
-    Ok(left)
+}
+
+impl Task for Sweeper {
+    const NAME: &'static str = "sweeping what was dropped";
+
+    fn trigger(&self) -> Arc<Notify> {
+        self.drop_signal.clone()
+    }
+
+    async fn round(&mut self, stop: &Stop) -> Result<Next> {
+        let drops = self.engine.scan(Family::Dropped.range(), Drops::default()).await?;
+        self.swept.retain(|id| drops.found.iter().any(|dropped| dropped.id == *id));
+        let mut settled = 0;
+        for dropped in &drops.found {
+            if stop.is_requested() {
+                break;
+            }
+            settled += usize::from(self.sweep(dropped).await?);
+        }
+        Ok(match drops.found.len() {
+            // There may be more.
+            DROPS_PER_ROUND_MAX if settled > 0 => Next::After(Duration::ZERO),
+            found if found == settled => Next::WhenAsked,
+            _ => Next::After(RECHECK),
+        })
+    }
+}
+
+impl Sweeper {
+    /// Sweeps what was dropped, unless it was swept and is to be swept again later. Answers whether that is all.
+    async fn sweep(&mut self, dropped: &Dropped) -> Result<bool> {
+        let Dropped { id, kind, at } = *dropped;
+        let is_settled = at < self.started || self.clock.now().0 - at.0 > ticks(STRAGGLER_GRACE);
+        if is_settled || !self.swept.contains(&id) {
+            for range in ranges_of(kind, id) {
+                self.engine.drop_range(range).await?;
+            }
+            self.swept.insert(id);
+            tracing::info!(id = id.0, ?kind, "the rows of what was dropped have been swept");
+        }
+        if is_settled {
+            self.engine.transact(Remove([dropped.key()])).await?;
+        }
+        Ok(is_settled)
+    }
 }
 
 fn ticks(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos() / 100).expect("a short duration")
 }
 
-/// Collects the tables that await sweeping, and when they were dropped.
+/// Collects what awaits sweeping.
 #[derive(Default)]
-struct Markers {
-    found: Vec<(TableId, Ticks)>,
+struct Drops {
+    found: Vec<Dropped>,
 }
 
-/// Tables swept in one round; the others wait for the next.
-const MARKERS_MAX: usize = 1000;
-
-impl Visitor for Markers {
+impl Visitor for Drops {
     fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
-        if let (Some(id), Some(at)) = (layout::id_of(key), layout::decode_moment(value)) {
-            self.found.push((TableId(id), at));
+        let dropped = match Key::decode(key) {
+            Ok(Key::Dropped { id }) => Dropped::decode(id, value),
+            _ => None,
+        };
+        match dropped {
+            Some(dropped) => self.found.push(dropped),
+            None => {
+                let row = key.escape_ascii();
+                tracing::warn!(%row, "a row says of what was dropped nothing that can be read");
+            }
         }
-        if self.found.len() < MARKERS_MAX {
+        if self.found.len() < DROPS_PER_ROUND_MAX {
             ControlFlow::Continue(())
         } else {
             ControlFlow::Break(())
@@ -103,9 +126,9 @@ impl Visitor for Markers {
     }
 }
 
-struct RemoveMarker([Bytes; 1]);
+struct Remove([Bytes; 1]);
 
-impl Transition for RemoveMarker {
+impl Transition for Remove {
     type Verdict = ();
 
     fn keys(&self) -> &[Bytes] {
@@ -117,3 +140,7 @@ impl Transition for RemoveMarker {
         Decision::Commit(())
     }
 }
+
+#[cfg(test)]
+#[path = "sweeper_tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! Verifying a data folder offline: the engine checks its files, this checks that the rows are ours and agree.
 //!
-//! What must hold is what `docs/format.md` says: every key has a family and parses, every id was given out, names
+//! The rules are those of `docs/format.md`: every key has a family and parses, every id was given out, names
 //! stand under themselves, every entity belongs to a table that exists or awaits the sweeper, and every value
 //! decodes to its last byte.
 
@@ -12,17 +12,18 @@ use bytes::Bytes;
 use tavola_engine::{CheckedRows, FilesReport, FolderCheck, KeyRange, OpenError, Visitor};
 use tavola_wire::Ticks;
 use tavola_wire::table::names::{TableName, key_problem};
-use tavola_wire::table::stored::key::read_entity_key;
 use tavola_wire::table::stored::{EntityRef, check_entity as check_limits, check_name};
 use tavola_wire::xml::acl;
 
-use crate::auth::accounts::decode_properties;
-use crate::storage::layout::{self, Family, PREFIX_BYTES, TableRecord};
+use crate::storage::layout::{
+    AccountId, Dropped, Family, Key, KeyError, Record, ResourceId, TableId, TableRecord, account,
+    properties, sequence,
+};
 
 /// Problems of rows that are told one by one; more are only counted.
 const PROBLEMS_MAX: usize = 100;
 
-/// What was looked at, and what is wrong.
+/// The rows and files that were looked at, and their problems.
 #[derive(Debug, Default)]
 pub struct CheckReport {
     pub files: FilesReport,
@@ -30,7 +31,7 @@ pub struct CheckReport {
     pub tables: u64,
     pub dropped_tables: u64,
     pub entities: u64,
-    /// What is wrong with the rows, at most the first hundred.
+    /// Problems of rows, at most the first hundred.
     pub row_problems: Vec<String>,
     pub row_problem_count: u64,
 }
@@ -56,7 +57,7 @@ pub enum CheckProgress {
 ///
 /// # Errors
 ///
-/// When there is no folder to check, or someone else uses it. What is wrong inside is in the report.
+/// When there is no folder to check, or someone else uses it. Problems inside it are in the report.
 pub fn check(
     path: impl AsRef<Path>,
     mut progress: impl FnMut(CheckProgress) + Send + 'static,
@@ -68,9 +69,7 @@ pub fn check(
         Ok(rows) => check_rows(&rows, &mut report, Box::new(progress)),
         Err(error) => {
             // Usually one of the files that were told already.
-            let mut problems = Problems::default();
-            problems.add(format!("the rows cannot be read: {error}"));
-            problems
+            Problems::one(format!("the rows cannot be read: {error}"))
         }
     };
     report.row_problems = problems.told;
@@ -79,45 +78,28 @@ pub fn check(
 }
 
 fn check_rows(rows: &CheckedRows, report: &mut CheckReport, progress: Progress) -> Problems {
-    // Entities come first by key, but need what the others say.
-    let before = KeyRange { start: Bytes::from_static(&[0]), end: family(Family::Entity).start };
-    let after = KeyRange { start: family(Family::Entity).end, end: Bytes::from_static(&[0xFF; 9]) };
-    let mut catalogue = Catalogue::default();
+    // Entities are in the midst by key, but need what the others say.
+    let entities = Family::Entity.range();
+    let before = KeyRange { start: Bytes::from_static(&[0]), end: entities.start.clone() };
+    let after = KeyRange { start: entities.end.clone(), end: Bytes::from_static(&[0xFF; 9]) };
+    let mut found = Rows::new(progress);
     for range in [before, after] {
-        catalogue.last_key.clear();
-        catalogue = match rows.scan(&range, catalogue) {
-            Ok(catalogue) => catalogue,
-            Err(error) => {
-                let mut problems = Problems::default();
-                problems.add(format!("the catalogue cannot be read: {error}"));
-                return problems;
-            }
+        found = match rows.scan(&range, found) {
+            Ok(found) => found.at_the_end(),
+            Err(error) => return Problems::one(format!("the catalogue cannot be read: {error}")),
         };
     }
-    catalogue.finish();
-    report.accounts = catalogue.accounts.len() as u64;
-    report.tables = catalogue.tables.len() as u64;
-    report.dropped_tables = catalogue.dropped.len() as u64;
-    let owners = catalogue.tables.keys().chain(&catalogue.dropped).copied().collect();
-    let visitor =
-        Entities { owners, problems: catalogue.problems, count: 0, last_key: Vec::new(), progress };
-    match rows.scan(&family(Family::Entity), visitor) {
-        Ok(visitor) => {
-            report.entities = visitor.count;
-            visitor.problems
+    found.compare();
+    report.accounts = found.accounts.len() as u64;
+    report.tables = found.tables.len() as u64;
+    report.dropped_tables = found.dropped.len() as u64;
+    match rows.scan(&entities, found) {
+        Ok(found) => {
+            report.entities = found.entities;
+            found.problems
         }
-        Err(error) => {
-            let mut problems = Problems::default();
-            problems.add(format!("the entities cannot all be read: {error}"));
-            problems
-        }
+        Err(error) => Problems::one(format!("the entities cannot all be read: {error}")),
     }
-}
-
-/// Every key of a family.
-fn family(family: Family) -> KeyRange {
-    let start = Bytes::copy_from_slice(&[family as u8]);
-    KeyRange { start, end: Bytes::copy_from_slice(&[family as u8 + 1]) }
 }
 
 type Progress = Box<dyn FnMut(CheckProgress) + Send>;
@@ -129,98 +111,123 @@ struct Problems {
 }
 
 impl Problems {
-    fn add(&mut self, problem: String) {
-        self.count += 1;
-        if self.told.len() < PROBLEMS_MAX {
-            self.told.push(problem);
-        }
+    fn one(problem: String) -> Self {
+        Self { told: vec![problem], count: 1 }
     }
 
-    fn add_row(&mut self, key: &[u8], problem: &str) {
-        self.add(format!("row {}: {problem}", key.escape_ascii()));
+    fn add(&mut self, key: &[u8], problem: &str) {
+        self.count += 1;
+        if self.told.len() < PROBLEMS_MAX {
+            self.told.push(format!("row {}: {problem}", key.escape_ascii()));
+        }
     }
 }
 
-/// Everything but entities.
-#[derive(Default)]
-struct Catalogue {
+/// The contents of the rows read so far, as far as other rows are compared with them.
+struct Rows {
     sequence: Option<u64>,
     /// Ids that were found, with the keys of their rows.
     ids: Vec<(u64, Vec<u8>)>,
-    accounts: HashSet<u64>,
+    accounts: HashSet<AccountId>,
     /// Accounts that rows speak of, with the keys of the rows.
-    account_uses: Vec<(u64, Vec<u8>)>,
-    /// Keys of the rows of tables, by id.
-    tables: HashMap<u64, Vec<u8>>,
-    dropped: HashSet<u64>,
+    account_uses: Vec<(AccountId, Vec<u8>)>,
+    /// Keys of the rows of tables.
+    tables: HashMap<TableId, Vec<u8>>,
+    dropped: HashSet<ResourceId>,
+    entities: u64,
     problems: Problems,
     last_key: Vec<u8>,
+    progress: Progress,
 }
 
-impl Visitor for Catalogue {
+/// Entities between two words of progress.
+const PROGRESS_ENTITIES: u64 = 100_000;
+
+impl Visitor for Rows {
     fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
-        check_order(&mut self.last_key, key, &mut self.problems);
+        if !self.last_key.is_empty() && self.last_key.as_slice() >= key {
+            self.problems.add(key, "it is not in order");
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
         if let Err(problem) = self.check(key, value) {
-            self.problems.add_row(key, problem);
+            self.problems.add(key, problem);
         }
         ControlFlow::Continue(())
     }
 }
 
-impl Catalogue {
-    fn check(&mut self, key: &[u8], value: &[u8]) -> Result<(), &'static str> {
-        let id = layout::id_of(key).ok_or("its key is too short")?;
-        let rest = &key[PREFIX_BYTES..];
-        match key[0] {
-            first if first == Family::Sequence as u8 => {
-                if key != layout::sequence_key() {
-                    return Err("there is one sequence only, and its id is 0");
-                }
-                self.sequence = Some(layout::decode_id(value).ok_or("the sequence is no number")?);
-            }
-            first if first == Family::Account as u8 => self.check_account(key, id, value)?,
-            first if first == Family::Table as u8 => self.check_table(key, id, value)?,
-            first if first == Family::Properties as u8 => {
-                self.account_uses.push((id, key.to_vec()));
-                if !rest.is_empty() {
-                    return Err("its key goes on after the account");
-                }
-                decode_properties(value).map_err(|_| "its service properties cannot be read")?;
-            }
-            first if first == Family::Dropped as u8 => {
-                self.ids.push((id, key.to_vec()));
-                self.dropped.insert(id);
-                let moment = layout::decode_moment(value).ok_or("it does not say when")?;
-                if !rest.is_empty() || !is_moment(moment) {
-                    return Err("it is no mark of a dropped table");
-                }
-            }
-            _ => return Err("no family of rows begins like this"),
+impl Rows {
+    fn new(progress: Progress) -> Self {
+        Self {
+            sequence: None,
+            ids: Vec::new(),
+            accounts: HashSet::new(),
+            account_uses: Vec::new(),
+            tables: HashMap::new(),
+            dropped: HashSet::new(),
+            entities: 0,
+            problems: Problems::default(),
+            last_key: Vec::new(),
+            progress,
         }
-        Ok(())
     }
 
-    fn check_account(&mut self, key: &[u8], id: u64, value: &[u8]) -> Result<(), &'static str> {
-        let account = layout::decode_id(value).ok_or("the account has no id")?;
-        self.ids.push((account, key.to_vec()));
-        if !self.accounts.insert(account) {
+    fn at_the_end(mut self) -> Self {
+        self.last_key.clear();
+        self
+    }
+
+    fn check(&mut self, key: &[u8], value: &[u8]) -> Result<(), &'static str> {
+        match Key::decode(key).map_err(|KeyError(problem)| problem)? {
+            Key::Sequence => {
+                self.sequence = Some(sequence::decode(value).ok_or("the sequence is no number")?);
+                Ok(())
+            }
+            Key::Account { name } => self.check_account(key, name, value),
+            Key::Table { account, name } => self.check_table(key, account, name, value),
+            Key::Properties { account, .. } => {
+                self.account_uses.push((account, key.to_vec()));
+                let read = properties::decode(value);
+                read.map(drop).ok_or("its service properties cannot be read")
+            }
+            Key::Dropped { id } => self.check_dropped(key, id, value),
+            Key::Entity { table, partition_key, row_key } => {
+                self.count_entity();
+                if !self.tables.contains_key(&table) && !self.dropped.contains(&table.into()) {
+                    return Err("it belongs to no table");
+                }
+                check_entity(&partition_key, &row_key, value)
+            }
+        }
+    }
+
+    fn check_account(&mut self, key: &[u8], name: &str, value: &[u8]) -> Result<(), &'static str> {
+        let id = account::decode(value).ok_or("the account has no id")?;
+        self.ids.push((id.0, key.to_vec()));
+        if !self.accounts.insert(id) {
             return Err("two accounts have the same id");
         }
-        let name = &key[PREFIX_BYTES..];
         let is_name = (1..=63).contains(&name.len())
-            && name.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-        if id == 0 && is_name { Ok(()) } else { Err("it is no name of an account") }
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        if is_name { Ok(()) } else { Err("it is no name of an account") }
     }
 
-    fn check_table(&mut self, key: &[u8], account: u64, value: &[u8]) -> Result<(), &'static str> {
+    fn check_table(
+        &mut self,
+        key: &[u8],
+        account: AccountId,
+        key_name: &str,
+        value: &[u8],
+    ) -> Result<(), &'static str> {
         self.account_uses.push((account, key.to_vec()));
         let record = TableRecord::decode(value).ok_or("its table record cannot be read")?;
         self.ids.push((record.id.0, key.to_vec()));
-        if self.tables.insert(record.id.0, key.to_vec()).is_some() {
+        if self.tables.insert(record.id, key.to_vec()).is_some() {
             return Err("two tables have the same id");
         }
         let name = TableName::parse(record.name.as_str()).map_err(|_| "its name is not legal")?;
-        if name.lower().as_bytes() != &key[PREFIX_BYTES..] {
+        if name.lower() != key_name {
             return Err("it stands under another name than its own");
         }
         if !is_moment(record.created) {
@@ -232,64 +239,51 @@ impl Catalogue {
         Ok(())
     }
 
-    /// What can only be said when all rows are known.
-    fn finish(&mut self) {
-        // Ids start at 1, and the first row that has one comes with the sequence.
-        let next = self.sequence.unwrap_or(1);
+    fn check_dropped(
+        &mut self,
+        key: &[u8],
+        id: ResourceId,
+        value: &[u8],
+    ) -> Result<(), &'static str> {
+        self.ids.push((id.0, key.to_vec()));
+        self.dropped.insert(id);
+        let dropped = Dropped::decode(id, value).ok_or("it does not say when, or of what")?;
+        if is_moment(dropped.at) { Ok(()) } else { Err("it is no mark of a dropped table") }
+    }
+
+    fn count_entity(&mut self) {
+        self.entities += 1;
+        if self.entities.is_multiple_of(PROGRESS_ENTITIES) {
+            (self.progress)(CheckProgress::Entities(self.entities));
+        }
+    }
+
+    /// Compares the rows with each other, when everything but the entities has been read.
+    fn compare(&mut self) {
+        // The first row that has an id comes with the sequence.
+        let next = self.sequence.unwrap_or(sequence::FIRST_ID);
         for (id, key) in std::mem::take(&mut self.ids) {
-            if id == 0 || id >= next {
+            if id < sequence::FIRST_ID || id >= next {
                 let problem = format!("its id {id} was never given out, the next is {next}");
-                self.problems.add_row(&key, &problem);
+                self.problems.add(&key, &problem);
             }
         }
         for (account, key) in std::mem::take(&mut self.account_uses) {
             if !self.accounts.contains(&account) {
-                self.problems.add_row(&key, "it belongs to no account");
+                self.problems.add(&key, "it belongs to no account");
             }
         }
         for (id, key) in &self.tables {
-            if self.dropped.contains(id) || self.accounts.contains(id) {
-                self.problems.add_row(key, "its id also stands for something else");
+            let id = ResourceId::from(*id);
+            if self.dropped.contains(&id) || self.accounts.contains(&AccountId(id.0)) {
+                self.problems.add(key, "its id also stands for something else");
             }
         }
     }
 }
 
-/// The entities.
-struct Entities {
-    /// Tables that exist or await the sweeper.
-    owners: HashSet<u64>,
-    problems: Problems,
-    count: u64,
-    last_key: Vec<u8>,
-    progress: Progress,
-}
-
-/// Entities between two words of progress.
-const PROGRESS_ENTITIES: u64 = 100_000;
-
-impl Visitor for Entities {
-    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
-        check_order(&mut self.last_key, key, &mut self.problems);
-        self.count += 1;
-        if self.count.is_multiple_of(PROGRESS_ENTITIES) {
-            (self.progress)(CheckProgress::Entities(self.count));
-        }
-        if let Err(problem) = check_entity(&self.owners, key, value) {
-            self.problems.add_row(key, problem);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-fn check_entity(owners: &HashSet<u64>, key: &[u8], value: &[u8]) -> Result<(), &'static str> {
-    let id = layout::id_of(key).ok_or("its key is too short")?;
-    if !owners.contains(&id) {
-        return Err("it belongs to no table");
-    }
-    let (partition_key, row_key) =
-        read_entity_key(&key[PREFIX_BYTES..]).ok_or("its key cannot be read")?;
-    if key_problem(&partition_key).is_some() || key_problem(&row_key).is_some() {
+fn check_entity(partition_key: &str, row_key: &str, value: &[u8]) -> Result<(), &'static str> {
+    if key_problem(partition_key).is_some() || key_problem(row_key).is_some() {
         return Err("its key is not legal");
     }
     let entity = EntityRef::parse(value).map_err(|_| "its value is no entity")?;
@@ -303,15 +297,7 @@ fn check_entity(owners: &HashSet<u64>, key: &[u8], value: &[u8]) -> Result<(), &
             return Err("two properties have the same name");
         }
     }
-    check_limits(&partition_key, &row_key, entity).map_err(|_| "it is too large")
-}
-
-fn check_order(last: &mut Vec<u8>, key: &[u8], problems: &mut Problems) {
-    if !last.is_empty() && last.as_slice() >= key {
-        problems.add_row(key, "it is not in order");
-    }
-    last.clear();
-    last.extend_from_slice(key);
+    check_limits(partition_key, row_key, entity).map_err(|_| "it is too large")
 }
 
 fn is_moment(moment: Ticks) -> bool {

@@ -1,10 +1,11 @@
-//! What the check says about rows that nobody should have written.
+//! The words of the check about rows that nobody should have written.
 
 use tavola_engine::{Decision, EmbeddedEngine, EmbeddedOptions, Engine, Transition, WriteSet};
+use tavola_wire::Service;
 use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
 
 use super::*;
-use crate::storage::layout::{AccountId, EntityKeys, TableId};
+use crate::storage::layout::{EntityKeys, Kind};
 
 struct Put(Vec<(Bytes, Bytes)>);
 
@@ -28,6 +29,22 @@ fn record(id: u64, name: &str) -> Bytes {
     TableRecord { id: TableId(id), created, name: name.into(), policies: Bytes::new() }.encode()
 }
 
+fn table_key(account: u64, name: &str) -> Bytes {
+    Key::Table { account: AccountId(account), name }.encode()
+}
+
+fn properties_key(account: u64) -> Bytes {
+    Key::Properties { account: AccountId(account), service: Service::Table }.encode()
+}
+
+fn dropped_key(id: u64) -> Bytes {
+    Key::Dropped { id: ResourceId(id) }.encode()
+}
+
+fn dropped(id: u64) -> Bytes {
+    Dropped { id: ResourceId(id), kind: Kind::Table, at: Ticks::MIN_STORED }.encode()
+}
+
 fn entity(names: &[&str]) -> Bytes {
     let mut writer = EntityWriter::new();
     for name in names {
@@ -41,10 +58,10 @@ fn entity(names: &[&str]) -> Bytes {
 /// An account, a table with an entity, and a table that was dropped and is not swept.
 fn sound() -> Vec<(Bytes, Bytes)> {
     vec![
-        (layout::sequence_key(), layout::encode_id(4)),
-        (layout::account_key("account"), layout::encode_id(1)),
-        (layout::table_key(AccountId(1), "people"), record(2, "People")),
-        (layout::dropped_key(TableId(3)), layout::encode_moment(Ticks::MIN_STORED)),
+        (Key::Sequence.encode(), sequence::encode(4)),
+        (Key::Account { name: "account" }.encode(), account::encode(AccountId(1))),
+        (table_key(1, "people"), record(2, "People")),
+        (dropped_key(3), dropped(3)),
         (EntityKeys::of(TableId(2)).key("p", "r"), entity(&["A", "B"])),
         (EntityKeys::of(TableId(3)).key("p", "r"), entity(&[])),
     ]
@@ -81,22 +98,30 @@ fn rows_that_nobody_wrote_are_told() {
     let wrong: Vec<(Bytes, Bytes, &str)> = vec![
         (Bytes::from_static(b"X12345678"), Bytes::new(), "no family of rows begins like this"),
         (Bytes::from_static(b"T1"), Bytes::new(), "its key is too short"),
-        (layout::account_key("other"), layout::encode_id(4), "its id 4 was never given out"),
-        (layout::account_key("other"), layout::encode_id(1), "two accounts have the same id"),
-        (layout::account_key("Other"), layout::encode_id(3), "no name of an account"),
-        (layout::table_key(AccountId(1), "pets"), record(9, "Pets"), "id 9 was never given out"),
-        (layout::table_key(AccountId(1), "pets"), record(2, "Pets"), "two tables have the same id"),
-        (layout::table_key(AccountId(1), "pets"), record(3, "Pets"), "also stands for something"),
-        (layout::table_key(AccountId(1), "pets"), record(3, "Cats"), "another name than its own"),
-        (layout::table_key(AccountId(1), "a-b"), record(3, "a-b"), "its name is not legal"),
-        (layout::table_key(AccountId(2), "pets"), record(3, "Pets"), "it belongs to no account"),
         (
-            layout::table_key(AccountId(1), "pets"),
-            Bytes::from_static(b"x"),
-            "record cannot be read",
+            Key::Account { name: "other" }.encode(),
+            account::encode(AccountId(4)),
+            "its id 4 was never given out",
         ),
-        (layout::properties_key(AccountId(1)), Bytes::from_static(b"\x02"), "service properties"),
-        (layout::dropped_key(TableId(3)), Bytes::from_static(b"x"), "it does not say when"),
+        (
+            Key::Account { name: "other" }.encode(),
+            account::encode(AccountId(1)),
+            "two accounts have the same id",
+        ),
+        (
+            Key::Account { name: "Other" }.encode(),
+            account::encode(AccountId(3)),
+            "no name of an account",
+        ),
+        (table_key(1, "pets"), record(9, "Pets"), "id 9 was never given out"),
+        (table_key(1, "pets"), record(2, "Pets"), "two tables have the same id"),
+        (table_key(1, "pets"), record(3, "Pets"), "also stands for something"),
+        (table_key(1, "pets"), record(3, "Cats"), "another name than its own"),
+        (table_key(1, "a-b"), record(3, "a-b"), "its name is not legal"),
+        (table_key(2, "pets"), record(3, "Pets"), "it belongs to no account"),
+        (table_key(1, "pets"), Bytes::from_static(b"x"), "record cannot be read"),
+        (properties_key(1), Bytes::from_static(b"\x02"), "service properties"),
+        (dropped_key(3), Bytes::from_static(b"x"), "it does not say when"),
         (EntityKeys::of(TableId(1)).key("p", "r"), entity(&[]), "it belongs to no table"),
         (entity_keys.raw(b"no separator"), entity(&[]), "its key cannot be read"),
         (entity_keys.key("a/b", "r"), entity(&[]), "its key is not legal"),

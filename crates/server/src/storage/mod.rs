@@ -1,5 +1,12 @@
-//! What is kept in the engine, and where: [`layout`] knows every key, [`catalogue`] which things there are.
+//! The rows in the engine. Nothing here knows a request, a service or a wire code: the services name the errors.
+//!
+//! [`layout`] has every key and value, [`catalogue`] the things that have a name in an account, [`accounts`] the rows of
+//! the accounts themselves.
 
+pub(crate) mod accounts;
 pub(crate) mod catalogue;
 pub(crate) mod detached;
+mod error;
 pub(crate) mod layout;
+
+pub(crate) use error::{Error, Result};

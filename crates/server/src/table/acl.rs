@@ -4,6 +4,7 @@ use http::StatusCode;
 use tavola_wire::table::names::TableName;
 use tavola_wire::xml::acl;
 
+use super::errors::in_table;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::Result;
@@ -15,7 +16,7 @@ pub(crate) async fn get(
     _permit: Permit<'_>,
     name: &TableName<'_>,
 ) -> Result<Reply> {
-    let table = context.state.catalogue.find(context.account.id, name).await?;
+    let table = context.state.catalogue.find(context.account.id, name).await.map_err(in_table)?;
     Ok(respond::xml(acl::write(&table.policies)))
 }
 
@@ -26,8 +27,8 @@ pub(crate) async fn set(
     body: &[u8],
 ) -> Result<Reply> {
     let catalogue = &context.state.catalogue;
-    catalogue.find(context.account.id, name).await?;
+    catalogue.find(context.account.id, name).await.map_err(in_table)?;
     let policies = acl::parse(body)?;
-    catalogue.set_policies(context.account.id, name, &policies).await?;
+    catalogue.set_policies(context.account.id, name, &policies).await.map_err(in_table)?;
     Ok(respond::empty(StatusCode::NO_CONTENT))
 }

@@ -19,6 +19,7 @@ use tavola_wire::{ErrorCode, StorageError};
 
 use super::change_set::{self, Refused};
 use super::entity_change::{Applied, Condition, EntityChange};
+use super::errors::in_table;
 use super::odata::{self, is_front_end};
 use super::operation::EntityAddress;
 use super::update_entity::{entity_operation, refuse_if_none_match};
@@ -149,7 +150,12 @@ impl Prepared {
         let permit = batch.for_part(entity_access(&name, kind))?;
         match &self.table {
             None => {
-                let table = context.state.catalogue.find(context.account.id, &name).await?;
+                let table = context
+                    .state
+                    .catalogue
+                    .find(context.account.id, &name)
+                    .await
+                    .map_err(in_table)?;
                 self.table = Some((table, name.into_owned()));
             }
             Some((_, first)) if first.is_same_table(&name) => {}

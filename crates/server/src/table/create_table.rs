@@ -5,6 +5,7 @@ use tavola_wire::table::json::{TableFormat, read_table_name};
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::negotiate::{MetadataLevel, Preference};
 
+use super::errors::of_table;
 use super::odata;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
@@ -23,7 +24,8 @@ pub(crate) async fn run(
         _ => odata::level(context.head)?,
     };
     let name = TableName::parse(read_table_name(body)?)?;
-    context.state.catalogue.create(context.account.id, &name, context.stamp()).await?;
+    let created = context.state.catalogue.create_table(context.account.id, &name, context.stamp());
+    created.await.map_err(of_table)?;
 
     let base = context.head.base();
     let mut reply = match preference {

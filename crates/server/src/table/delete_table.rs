@@ -2,6 +2,7 @@
 
 use tavola_wire::table::names::TableName;
 
+use super::errors::of_table;
 use super::odata;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
@@ -13,6 +14,7 @@ pub(crate) async fn run(
     _permit: Permit<'_>,
     name: &TableName<'_>,
 ) -> Result<Reply> {
-    context.state.catalogue.drop_table(context.account.id, name, context.stamp()).await?;
+    let dropped = context.state.catalogue.drop_named(context.account.id, name, context.stamp());
+    dropped.await.map_err(of_table)?;
     Ok(odata::no_content())
 }

@@ -7,6 +7,7 @@ use tavola_wire::table::json::EntityFormat;
 use tavola_wire::table::negotiate::MetadataLevel;
 use tavola_wire::table::stored::EntityRef;
 
+use super::errors::in_table;
 use super::odata;
 use super::operation::EntityAddress;
 use crate::auth::permit::Permit;
@@ -36,7 +37,8 @@ pub(crate) async fn read(
     select: Option<&str>,
 ) -> Result<(Vec<u8>, tavola_wire::Ticks)> {
     let table_name = address.table.as_str();
-    let table = context.state.catalogue.find(context.account.id, &address.table).await?;
+    let table =
+        context.state.catalogue.find(context.account.id, &address.table).await.map_err(in_table)?;
     let partition_key = address.partition_key.for_read()?;
     let row_key = address.row_key.for_read()?;
     permit.check_key(partition_key, row_key)?;

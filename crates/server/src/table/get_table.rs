@@ -1,10 +1,10 @@
 //! Get Table: the legacy clients' way to ask whether a table exists.
 
 use http::StatusCode;
-use tavola_wire::ErrorCode;
 use tavola_wire::table::json::TableFormat;
 use tavola_wire::table::names::TableName;
 
+use super::errors::of_table;
 use super::odata;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
@@ -17,12 +17,7 @@ pub(crate) async fn run(
     name: &TableName<'_>,
 ) -> Result<Reply> {
     let level = odata::level(context.head)?;
-    let found = context.state.catalogue.find(context.account.id, name).await;
-    // Here a missing table is a missing resource.
-    let table = found.map_err(|error| match error.code() {
-        ErrorCode::TableNotFound => ErrorCode::ResourceNotFound.into(),
-        _ => error,
-    })?;
+    let table = context.state.catalogue.find(context.account.id, name).await.map_err(of_table)?;
     let base = context.head.base();
     let format = TableFormat { level, base: &base, account: &context.account.name };
     Ok(odata::json(StatusCode::OK, level, format.element(&table.name)))

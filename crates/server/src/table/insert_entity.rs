@@ -10,6 +10,7 @@ use tavola_wire::uri::percent::write_entity_link;
 
 use super::change_set;
 use super::entity_change::{Applied, EntityChange};
+use super::errors::in_table;
 use super::odata;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
@@ -28,7 +29,7 @@ pub(crate) async fn run(
         Some(Preference::ReturnNoContent) => MetadataLevel::Minimal,
         _ => odata::level(context.head)?,
     };
-    let table = context.state.catalogue.find(context.account.id, name).await?;
+    let table = context.state.catalogue.find(context.account.id, name).await.map_err(in_table)?;
     let change = EntityChange::insert(body)?;
     let (partition_key, row_key) = (change.partition_key.clone(), change.row_key.clone());
     permit.check_key(&partition_key, &row_key)?;

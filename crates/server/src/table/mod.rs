@@ -10,6 +10,7 @@ mod create_table;
 mod delete_table;
 mod entity_change;
 mod entity_page;
+mod errors;
 mod get_entity;
 mod get_table;
 mod insert_entity;

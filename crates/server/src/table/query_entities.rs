@@ -12,6 +12,7 @@ use tavola_wire::table::stored::key::{push_entity_key, read_entity_key};
 use tavola_wire::uri::query::TOP_MAX;
 
 use super::entity_page::{FinishedPage, Page};
+use super::errors::in_table;
 use super::odata;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
@@ -48,7 +49,7 @@ pub(crate) async fn run(
     let from = EntityContinuation::from_query(query.next_partition_key(), query.next_row_key())?;
     let (base, account) = (odata::metadata_base(context.head, level), &context.account.name);
     let format = EntityFormat::new(level, &base, account, name.as_str(), query.select())?;
-    let table = context.state.catalogue.find(context.account.id, name).await?;
+    let table = context.state.catalogue.find(context.account.id, name).await.map_err(in_table)?;
 
     restrict_to_continuation(&mut plan, from.as_ref());
     restrict_to_grant(&mut plan, permit.key_range());

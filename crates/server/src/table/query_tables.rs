@@ -15,7 +15,7 @@ use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
 use crate::request::reply::Reply;
 use crate::request::respond;
-use crate::storage::layout::{self, AccountId, TableRecord};
+use crate::storage::layout::{AccountId, Record, TableRecord, tables_of};
 
 const NEXT_TABLE_NAME: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
 
@@ -53,10 +53,10 @@ pub(crate) async fn run(context: &RequestContext<'_>, _permit: Permit<'_>) -> Re
 /// The tables that are not before `from`, as far as the filter can match them.
 fn range(account: AccountId, from: &str, filter: Option<&TableFilter>) -> KeyRange {
     let lower = filter.and_then(TableFilter::lower).unwrap_or_default();
-    let mut range = layout::tables_of(account, from.max(lower));
+    let mut range = tables_of(account, from.max(lower));
     if let Some(upper) = filter.and_then(TableFilter::upper_exclusive) {
         // A page may begin where there is no match any more.
-        range.end = layout::table_key(account, upper).max(range.start.clone());
+        range.end = TableRecord::key(account, upper).max(range.start.clone());
     }
     range
 }
@@ -99,7 +99,7 @@ mod tests {
     use tavola_wire::Ticks;
 
     use super::*;
-    use crate::storage::layout::{TableId, table_key};
+    use crate::storage::layout::TableId;
 
     const ACCOUNT: AccountId = AccountId(7);
 
@@ -110,11 +110,13 @@ mod tests {
             name: name.clone(),
             policies: Bytes::new(),
         };
-        let row = |name: &String| (table_key(ACCOUNT, &name.to_lowercase()), record(name).encode());
+        let row = |name: &String| {
+            (TableRecord::key(ACCOUNT, &name.to_lowercase()), record(name).encode())
+        };
         let mut rows: BTreeMap<_, _> = names.iter().map(row).collect();
         // Of accounts before and after.
         for other in [6, 8] {
-            rows.insert(table_key(AccountId(other), "abc"), record(&"abc".into()).encode());
+            rows.insert(TableRecord::key(AccountId(other), "abc"), record(&"abc".into()).encode());
         }
         rows
     }

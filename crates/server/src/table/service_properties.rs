@@ -1,16 +1,17 @@
 //! Get and Set Service Properties: logging, metrics and CORS rules of an account.
 
 use http::StatusCode;
+use tavola_wire::Service;
 use tavola_wire::xml::service_properties::ServicePropertiesUpdate;
 
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
-use crate::error::Result;
+use crate::error::{Result, storage_failure};
 use crate::request::reply::Reply;
 use crate::request::respond;
 
 pub(crate) fn get(context: &RequestContext<'_>, _permit: Permit<'_>) -> Reply {
-    respond::xml(context.account.properties().to_xml())
+    respond::xml(context.account.properties(Service::Table).to_xml())
 }
 
 pub(crate) async fn set(
@@ -19,6 +20,7 @@ pub(crate) async fn set(
     body: &[u8],
 ) -> Result<Reply> {
     let update = ServicePropertiesUpdate::parse(body)?;
-    context.account.update_properties(&context.state.engine, update).await?;
+    let updated = context.account.update_properties(&context.state.engine, Service::Table, update);
+    updated.await.map_err(storage_failure)?;
     Ok(respond::empty(StatusCode::ACCEPTED))
 }

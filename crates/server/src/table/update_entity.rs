@@ -7,6 +7,7 @@ use tavola_wire::{ErrorCode, StorageError};
 
 use super::change_set;
 use super::entity_change::{ChangeKind, Condition, EntityChange};
+use super::errors::in_table;
 use super::odata;
 use super::operation::EntityAddress;
 use crate::auth::permit::Permit;
@@ -28,7 +29,8 @@ pub(crate) async fn run(
     }
     let condition = Condition::from_header(if_match)?;
     odata::expect_json(head)?;
-    let table = context.state.catalogue.find(context.account.id, &address.table).await?;
+    let table =
+        context.state.catalogue.find(context.account.id, &address.table).await.map_err(in_table)?;
     let change = EntityChange::at(verb, address, condition, body)?;
     permit.check_key(&change.partition_key, &change.row_key)?;
     let is_delete = matches!(change.kind, ChangeKind::Delete(_));

@@ -1,28 +1,55 @@
-//! Where everything lies in the engine: every key begins with a family and an id.
+//! Where everything lies in the engine, and how it is written: every codec, in both directions.
+//!
+//! A key is `family u8 . id u64 . components`; numbers in keys are big-endian, so that they sort. One file per family
+//! has the key, the value, and tests that read back what was written. Byte by byte in `docs/format.md`.
 //!
 //! | Family | Key | Value |
 //! |---|---|---|
-//! | [`Family::Sequence`] | `N . 0` | the next unused id |
-//! | [`Family::Account`] | `A . 0 . name` | the account's id |
+//! | [`Family::Sequence`] | `N . 0` | [`sequence`]: the next unused id |
+//! | [`Family::Account`] | `A . 0 . name` | [`account`]: the account's id |
 //! | [`Family::Table`] | `T . account id . lower-case name` | a [`TableRecord`] |
-//! | [`Family::Properties`] | `S . account id` | the account's service properties |
-//! | [`Family::Dropped`] | `D . table id` | when the table was dropped; its entities await the sweeper |
-//! | [`Family::Entity`] | `E . table id . PartitionKey 00 RowKey` | an encoded entity |
+//! | [`Family::Properties`] | `S . account id [. service]` | [`properties`]: the properties of a service |
+//! | [`Family::Dropped`] | `D . id` | [`Dropped`]: when it was dropped, and its kind; its rows await the sweeper |
+//! | [`Family::Entity`] | `E . table id . PartitionKey 00 RowKey` | an encoded entity (`tavola_wire::table::stored`) |
 //!
-//! Ids are never reused: whoever still holds the id of a dropped table writes where nobody reads.
-//! Byte by byte in `docs/format.md`.
+//! A new family is one file here and a line in [`Family`], [`Family::of`], [`Key`], [`Key::encode`] and
+//! [`Key::decode`]. If its rows belong to something that can be dropped, [`ranges_of`] has to name them. These bytes
+//! are spoken for and not to be taken for anything else:
+//!
+//! | Bytes | For |
+//! |---|---|
+//! | `I` `J` | index rows, index builds |
+//! | `Q` `M` `X` | queue records, message headers, message texts |
+//! | `K` | counters and low-water marks |
+//! | `C` `B` `G` `V` `P` `L` `R` `Z` `U` `W` `Y` | containers, blobs, their contents and tags |
+//! | `F` | change feeds |
+//! | `O` | what is of the whole store: features in use, leases |
+//!
+//! `H` is free.
+//!
+//! Ids come from one sequence, whatever they are for, and are never reused: a request that still has the id of a
+//! dropped table writes where nobody reads.
 
+pub(crate) mod account;
+mod dropped;
 mod entity;
+pub(crate) mod properties;
+#[cfg(test)]
+pub(crate) mod sample;
+pub(crate) mod sequence;
 mod table;
+
+use std::borrow::Cow;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tavola_engine::KeyRange;
-use tavola_wire::Ticks;
+use tavola_wire::Service;
 
+pub(crate) use dropped::Dropped;
 pub(crate) use entity::{EntityKeys, entity_key_of};
-pub(crate) use table::{TableRecord, table_key, tables_of};
+pub(crate) use table::{TableRecord, tables_of};
 
-/// What a key is about. The bytes are stored: never change one.
+/// The first byte of a key. The bytes are stored: never change one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Family {
@@ -34,14 +61,130 @@ pub(crate) enum Family {
     Table = b'T',
 }
 
-/// Family and id.
-pub(crate) const PREFIX_BYTES: usize = 9;
+impl Family {
+    fn of(byte: u8) -> Option<Self> {
+        Some(match byte {
+            b'A' => Self::Account,
+            b'D' => Self::Dropped,
+            b'E' => Self::Entity,
+            b'N' => Self::Sequence,
+            b'S' => Self::Properties,
+            b'T' => Self::Table,
+            _ => return None,
+        })
+    }
+
+    /// Every key of the family.
+    pub(crate) fn range(self) -> KeyRange {
+        let start = Bytes::copy_from_slice(&[self as u8]);
+        KeyRange { start, end: Bytes::copy_from_slice(&[self as u8 + 1]) }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct AccountId(pub u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TableId(pub u64);
+
+impl From<ResourceId> for TableId {
+    fn from(id: ResourceId) -> Self {
+        Self(id.0)
+    }
+}
+
+impl From<TableId> for ResourceId {
+    fn from(id: TableId) -> Self {
+        Self(id.0)
+    }
+}
+
+/// The id of something that has a name in an account, where its [`Kind`] is known only at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ResourceId(pub u64);
+
+/// The kinds of things that have a name in an account, and rows under an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Table,
+    #[cfg(test)]
+    Sample,
+}
+
+/// The rows that something of this kind has under its id: what is to go when it has been dropped.
+pub(crate) fn ranges_of(kind: Kind, id: ResourceId) -> Vec<KeyRange> {
+    match kind {
+        Kind::Table => vec![EntityKeys::of(id.into()).all()],
+        #[cfg(test)]
+        Kind::Sample => vec![sample::rows_of(id)],
+    }
+}
+
+/// The stored form of something that has a name.
+pub(crate) trait Record: Sized + Send + 'static {
+    const KIND: Kind;
+
+    /// Where it is kept: `name` is as keys hold it.
+    fn key(account: AccountId, name: &str) -> Bytes;
+
+    /// The id that its rows are under.
+    fn id(&self) -> ResourceId;
+
+    fn encode(&self) -> Bytes;
+
+    /// Reads back what [`Record::encode`] wrote; `None` if the bytes cannot have come from it.
+    fn decode(stored: &[u8]) -> Option<Self>;
+}
+
+/// Any key there is, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key<'a> {
+    Account { name: &'a str },
+    Dropped { id: ResourceId },
+    Entity { table: TableId, partition_key: Cow<'a, str>, row_key: Cow<'a, str> },
+    Properties { account: AccountId, service: Service },
+    Sequence,
+    Table { account: AccountId, name: &'a str },
+}
+
+/// Why bytes are no key, as an operator reads it of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct KeyError(pub &'static str);
+
+impl<'a> Key<'a> {
+    pub(crate) fn encode(&self) -> Bytes {
+        match self {
+            Self::Account { name } => account::encode_key(name),
+            Self::Dropped { id } => dropped::encode_key(*id),
+            Self::Entity { table, partition_key, row_key } => {
+                EntityKeys::of(*table).key(partition_key, row_key)
+            }
+            Self::Properties { account, service } => properties::encode_key(*account, *service),
+            Self::Sequence => sequence::encode_key(),
+            Self::Table { account, name } => table::encode_key(*account, name),
+        }
+    }
+
+    /// Reads back what [`Key::encode`] wrote. Whether names are legal and ids were given out, it does not ask.
+    pub(crate) fn decode(key: &'a [u8]) -> Result<Self, KeyError> {
+        let (prefix, rest) =
+            key.split_first_chunk::<PREFIX_BYTES>().ok_or(KeyError("its key is too short"))?;
+        let [family, id @ ..] = *prefix;
+        let id = u64::from_be_bytes(id);
+        match Family::of(family).ok_or(KeyError("no family of rows begins like this"))? {
+            Family::Account => account::decode_key(id, rest),
+            Family::Dropped => dropped::decode_key(id, rest),
+            Family::Entity => entity::decode_key(id, rest),
+            Family::Properties => properties::decode_key(id, rest),
+            Family::Sequence => sequence::decode_key(id, rest),
+            Family::Table => table::decode_key(id, rest),
+        }
+    }
+}
+
+/// Family and id.
+const PREFIX_BYTES: usize = 9;
 
 fn prefix(family: Family, id: u64, room: usize) -> BytesMut {
     let mut key = BytesMut::with_capacity(PREFIX_BYTES + room);
@@ -54,73 +197,74 @@ fn prefix(family: Family, id: u64, room: usize) -> BytesMut {
 fn range_of(family: Family, id: u64) -> KeyRange {
     let end = match id.checked_add(1) {
         Some(next) => prefix(family, next, 0).freeze(),
-        None => Bytes::copy_from_slice(&[family as u8 + 1]),
+        None => family.range().end,
     };
     KeyRange { start: prefix(family, id, 0).freeze(), end }
 }
 
-pub(crate) fn sequence_key() -> Bytes {
-    prefix(Family::Sequence, 0, 0).freeze()
-}
-
-pub(crate) fn account_key(name: &str) -> Bytes {
-    let mut key = prefix(Family::Account, 0, name.len());
-    key.put_slice(name.as_bytes());
-    key.freeze()
-}
-
-pub(crate) fn properties_key(account: AccountId) -> Bytes {
-    prefix(Family::Properties, account.0, 0).freeze()
-}
-
-pub(crate) fn dropped_key(table: TableId) -> Bytes {
-    prefix(Family::Dropped, table.0, 0).freeze()
-}
-
-/// Every table that awaits the sweeper.
-pub(crate) fn all_dropped() -> KeyRange {
-    let start = Bytes::copy_from_slice(&[Family::Dropped as u8]);
-    KeyRange { start, end: Bytes::copy_from_slice(&[Family::Dropped as u8 + 1]) }
-}
-
-/// The id in a key of the form `family . id . ...`.
-pub(crate) fn id_of(key: &[u8]) -> Option<u64> {
-    Some(u64::from_be_bytes(key.get(1..PREFIX_BYTES)?.try_into().ok()?))
-}
-
-/// An id, as the sequence and account rows hold it.
-pub(crate) fn encode_id(id: u64) -> Bytes {
-    Bytes::copy_from_slice(&id.to_le_bytes())
-}
-
-pub(crate) fn decode_id(value: &[u8]) -> Option<u64> {
-    Some(u64::from_le_bytes(value.try_into().ok()?))
-}
-
-pub(crate) fn encode_moment(moment: Ticks) -> Bytes {
-    Bytes::copy_from_slice(&moment.0.to_le_bytes())
-}
-
-pub(crate) fn decode_moment(value: &[u8]) -> Option<Ticks> {
-    Some(Ticks(i64::from_le_bytes(value.try_into().ok()?)))
-}
-
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    #[test]
-    fn a_range_holds_its_id_and_no_other() {
-        let range = range_of(Family::Entity, 7);
-        assert!(range.start <= prefix(Family::Entity, 7, 0).freeze());
-        assert!(prefix(Family::Entity, 8, 0).freeze() >= range.end);
-        let last = range_of(Family::Entity, u64::MAX);
-        assert!(prefix(Family::Entity, u64::MAX, 0).freeze() < last.end);
+    /// That the key is read back from its bytes.
+    pub(super) fn assert_key_round_trips(key: &Key<'_>) {
+        assert_eq!(Key::decode(&key.encode()).as_ref(), Ok(key));
+    }
+
+    proptest! {
+        /// Bytes that are read as a key are the bytes of that key.
+        #[test]
+        fn no_two_byte_strings_are_one_key(
+            family in prop::sample::select(b"ADENSTIQ".as_slice()),
+            id in prop_oneof![Just(0), any::<u64>()],
+            rest in prop_oneof![
+                Just(Vec::new()),
+                prop::collection::vec(any::<u8>(), 0..12),
+                "[a-c\u{0}\u{e000}\u{ffff}]{0,4}".prop_map(String::into_bytes),
+            ],
+        ) {
+            let mut bytes = vec![family];
+            bytes.extend_from_slice(&id.to_be_bytes());
+            bytes.extend_from_slice(&rest);
+            if let Ok(key) = Key::decode(&bytes) {
+                prop_assert_eq!(&key.encode()[..], &bytes[..]);
+            }
+        }
+
+        #[test]
+        fn a_range_holds_its_id_and_no_other(
+            id in prop_oneof![Just(u64::MAX), Just(0), any::<u64>()],
+            other: u64,
+            rest in prop::collection::vec(any::<u8>(), 0..4),
+        ) {
+            let range = range_of(Family::Entity, id);
+            for candidate in [id, other] {
+                let mut key = prefix(Family::Entity, candidate, rest.len());
+                key.put_slice(&rest);
+                prop_assert_eq!(*range.start <= *key && *key < *range.end, candidate == id);
+            }
+        }
     }
 
     #[test]
-    fn ids_are_read_back_from_keys() {
-        assert_eq!(id_of(&dropped_key(TableId(0x0102))), Some(0x0102));
-        assert_eq!(id_of(b"D"), None);
+    fn families_are_read_back_and_nothing_else_is() {
+        for byte in 0..=u8::MAX {
+            let is_known = b"ADENST".contains(&byte);
+            assert_eq!(Family::of(byte).map(|family| family as u8), is_known.then_some(byte));
+        }
+    }
+
+    #[test]
+    fn short_keys_and_reserved_families_are_told() {
+        let too_short = KeyError("its key is too short");
+        for length in 0..PREFIX_BYTES {
+            assert_eq!(Key::decode(&b"D12345678"[..length]), Err(too_short));
+        }
+        for reserved in b"IJQMXKCBGVPLRZUWYFOH" {
+            let key = [&[*reserved][..], &[0; 8]].concat();
+            assert_eq!(Key::decode(&key), Err(KeyError("no family of rows begins like this")));
+        }
     }
 }

@@ -1,0 +1,121 @@
+//! The changes of the catalogue, each one transition of the engine.
+
+use std::marker::PhantomData;
+
+use bytes::Bytes;
+use tavola_engine::{Decision, Transition, WriteSet};
+
+use super::decode;
+use crate::storage::layout::{Dropped, Key, Record, ResourceId, sequence};
+use crate::storage::{Error, Result};
+
+/// Puts a new record under a free name.
+pub(super) struct Create<F> {
+    keys: [Bytes; 2],
+    record: F,
+}
+
+impl<F> Create<F> {
+    pub(super) fn new(key: Bytes, record: F) -> Self {
+        Self { keys: [Key::Sequence.encode(), key], record }
+    }
+}
+
+impl<R, F> Transition for Create<F>
+where
+    R: Record,
+    F: Fn(ResourceId) -> R + Send + 'static,
+{
+    type Verdict = Result<()>;
+
+    fn keys(&self) -> &[Bytes] {
+        &self.keys
+    }
+
+    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<Result<()>> {
+        if values[1].is_some() {
+            return Decision::Abort(Err(Error::Exists));
+        }
+        let Some((id, next)) = sequence::allocate(values[0].as_deref()) else {
+            return Decision::Abort(Err(Error::Corrupt("the id sequence".into())));
+        };
+        writes.put(self.keys[0].clone(), next);
+        writes.put(self.keys[1].clone(), (self.record)(ResourceId(id)).encode());
+        Decision::Commit(Ok(()))
+    }
+}
+
+/// Changes a record in place.
+pub(super) struct Update<R, F> {
+    keys: [Bytes; 1],
+    change: F,
+    record: PhantomData<fn(&mut R)>,
+}
+
+impl<R, F: Fn(&mut R)> Update<R, F> {
+    pub(super) fn new(key: Bytes, change: F) -> Self {
+        Self { keys: [key], change, record: PhantomData }
+    }
+}
+
+impl<R, F> Transition for Update<R, F>
+where
+    R: Record,
+    F: Fn(&mut R) + Send + 'static,
+{
+    type Verdict = Result<()>;
+
+    fn keys(&self) -> &[Bytes] {
+        &self.keys
+    }
+
+    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<Result<()>> {
+        let Some(stored) = &values[0] else { return Decision::Abort(Err(Error::NotFound)) };
+        match decode::<R>(stored) {
+            Ok(mut record) => {
+                (self.change)(&mut record);
+                writes.put(self.keys[0].clone(), record.encode());
+                Decision::Commit(Ok(()))
+            }
+            Err(error) => Decision::Abort(Err(error)),
+        }
+    }
+}
+
+/// Removes a record and leaves word for the sweeper.
+pub(super) struct DropRecord<R> {
+    keys: [Bytes; 2],
+    dropped: Dropped,
+    record: PhantomData<fn(R)>,
+}
+
+pub(super) enum DropOutcome {
+    Dropped,
+    NotFound,
+    /// The name stands for something else than when it was read.
+    Replaced,
+}
+
+impl<R> DropRecord<R> {
+    pub(super) fn new(key: Bytes, dropped: Dropped) -> Self {
+        Self { keys: [key, dropped.key()], dropped, record: PhantomData }
+    }
+}
+
+impl<R: Record> Transition for DropRecord<R> {
+    type Verdict = DropOutcome;
+
+    fn keys(&self) -> &[Bytes] {
+        &self.keys
+    }
+
+    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<DropOutcome> {
+        let Some(stored) = &values[0] else { return Decision::Abort(DropOutcome::NotFound) };
+        if R::decode(stored).is_none_or(|record| record.id() != self.dropped.id) {
+            return Decision::Abort(DropOutcome::Replaced);
+        }
+        writes.delete(self.keys[0].clone());
+        writes.put(self.keys[1].clone(), self.dropped.encode());
+        Decision::Commit(DropOutcome::Dropped)
+    }
+}

@@ -1,0 +1,23 @@
+//! Why storage did not do what it was asked, in its own words.
+
+use tokio::task::JoinError;
+
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// There is nothing of that name.
+    #[error("there is nothing of that name")]
+    NotFound,
+    /// The name is taken.
+    #[error("the name is taken")]
+    Exists,
+    #[error(transparent)]
+    Engine(#[from] tavola_engine::Error),
+    /// Stored bytes that nobody can have written.
+    #[error("stored data is corrupt: {0}")]
+    Corrupt(String),
+    /// Work that nobody may interrupt panicked, or the runtime went away below it.
+    #[error("the work did not come to its end: {0}")]
+    Interrupted(#[from] JoinError),
+}
