@@ -6,8 +6,12 @@ use http::request::Parts;
 use hyper::body::Body;
 use tavola_wire::{ErrorCode, ServiceVersion, StorageError};
 
+use crate::auth::Credentials;
+use crate::auth::accounts::Account;
 use crate::auth::bearer;
+use crate::auth::permit::Identity;
 use crate::connection::Connection;
+use crate::error::Result;
 use crate::operations::OperationIndex;
 use crate::request::head::RequestHead;
 use crate::request::ids::Id;
@@ -25,6 +29,23 @@ pub(crate) struct Arrival<'a> {
 }
 
 impl Arrival<'_> {
+    /// Who asks. A signature may refer to a policy, which the service keeps.
+    pub(crate) async fn identify<T: Tenant>(
+        &self,
+        head: &RequestHead<'_>,
+        account: &Account,
+    ) -> Result<Identity> {
+        let (auth, last) = (&self.state.auth, &self.connection.signed_query);
+        match auth.authenticate(last, account, head, T::addressed(head)).await? {
+            Credentials::Known(identity) => Ok(identity),
+            Credentials::Signature(token) if token.has_policy() => {
+                let policies = T::policies(self.state, account, head, &token).await?;
+                auth.grant(head, &token, &policies)
+            }
+            Credentials::Signature(token) => auth.grant(head, &token, &[]),
+        }
+    }
+
     /// The whole reply to a request that failed.
     pub(crate) fn failure<T: Tenant>(
         &self,

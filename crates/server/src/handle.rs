@@ -98,8 +98,7 @@ impl Arrival<'_> {
         }
         #[cfg(debug_assertions)]
         crate::fault::panic_if_asked(head);
-        let last = &self.connection.signed_query;
-        let identity = state.auth.authenticate(last, account, head).await?;
+        let identity = self.identify::<T>(head, account).await?;
         let operation = T::route(verb, head, account)?;
         *name = OperationIndex::Of(operation.index());
         let spec = operation.spec();

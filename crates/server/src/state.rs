@@ -63,8 +63,7 @@ impl ServerState {
         metrics.register(|registry| crate::metrics::engine::register(registry, &engine));
         let catalogue = Arc::new(Catalogue::new(engine.clone(), drop_signal.clone()));
         let clock = Arc::new(Clock::default());
-        let auth =
-            Authenticator { accounts, bearer, catalogue: catalogue.clone(), clock: clock.clone() };
+        let auth = Authenticator { accounts, bearer, clock: clock.clone() };
         Ok(Arc::new(Self {
             catalogue,
             drop_signal,

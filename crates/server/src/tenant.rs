@@ -3,8 +3,12 @@
 //! Everything else is shared: listeners, heads, authentication, limits, metrics. [`handle`](crate::handle) is written
 //! against these two traits and names no service; `docs/adding-a-service.md` says what a new one has to bring.
 
+use std::sync::Arc;
+
 use http::request::Parts;
 use hyper::body::Incoming;
+use tavola_wire::auth::SignedIdentifier;
+use tavola_wire::auth::sas::{Addressed, VerifiedSas};
 use tavola_wire::verb::Verb;
 use tavola_wire::{Service, StorageError, Ticks};
 
@@ -17,6 +21,7 @@ use crate::request::body::RequestBody;
 use crate::request::head::RequestHead;
 use crate::request::ids::Id;
 use crate::request::reply::Reply;
+use crate::state::ServerState;
 
 /// A service.
 pub(crate) trait Tenant: 'static {
@@ -29,6 +34,17 @@ pub(crate) trait Tenant: 'static {
         head: &'a RequestHead<'a>,
         account: &Account,
     ) -> Result<Self::Operation<'a>>;
+
+    /// What a request addresses, as far as a signature for it does not say that itself.
+    fn addressed<'a>(head: &'a RequestHead<'a>) -> Addressed<'a>;
+
+    /// The stored policies of what a signature is for; none if there is no such thing.
+    fn policies(
+        state: &ServerState,
+        account: &Account,
+        head: &RequestHead<'_>,
+        token: &VerifiedSas<'static>,
+    ) -> impl Future<Output = Result<Arc<[SignedIdentifier]>>> + Send;
 
     /// Refuses options that the service does not support; not asked if the server is told to be loose.
     fn refuse_unserved_options(_head: &RequestHead<'_>) -> Result<()> {

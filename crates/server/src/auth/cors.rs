@@ -2,7 +2,7 @@
 
 use http::header::{ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 use http::{HeaderName, HeaderValue};
-use tavola_wire::{Service, cors};
+use tavola_wire::cors;
 
 use crate::auth::accounts::Account;
 use crate::error::Result;
@@ -23,7 +23,7 @@ const TRUE: HeaderValue = HeaderValue::from_static("true");
 /// # Errors
 /// 400 `InvalidHeaderValue`, 403 `CorsPreflightFailure`.
 pub(crate) fn preflight(account: &Account, head: &RequestHead<'_>) -> Result<Reply> {
-    let properties = account.properties(Service::Table);
+    let properties = account.properties(head.service);
     let answer = cors::preflight(
         &properties.cors,
         head.header(&ORIGIN),
@@ -46,10 +46,10 @@ pub(crate) fn preflight(account: &Account, head: &RequestHead<'_>) -> Result<Rep
 
 /// Lets the browser show the reply to the page that asked, if a rule of the account allows it.
 pub(crate) fn add_headers(account: &Account, head: &RequestHead<'_>, reply: &mut Reply) {
-    if !account.has_cors_rules(Service::Table) {
+    if !account.has_cors_rules(head.service) {
         return;
     }
-    let properties = account.properties(Service::Table);
+    let properties = account.properties(head.service);
     if cors::vary_origin(&properties.cors, head.method) {
         reply.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Origin"));
     }

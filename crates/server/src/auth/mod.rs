@@ -14,20 +14,17 @@ use std::sync::Arc;
 
 use http::HeaderName;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
-use tavola_wire::auth::Signature;
-use tavola_wire::auth::sas::{RequestOrigin, VerifiedSas};
+use tavola_wire::auth::sas::{Addressed, RequestOrigin, VerifiedSas};
 use tavola_wire::auth::shared_key::{
-    Authorization, Scheme, SignedRequest, check_date, signed_date,
+    Authorization, LongSignedRequest, Scheme, SignedRequest, check_date, signed_date,
 };
-use tavola_wire::table::names::TableName;
-use tavola_wire::{ErrorCode, Ticks};
+use tavola_wire::auth::{Signature, SignedIdentifier};
+use tavola_wire::{ErrorCode, Service, Ticks};
 
 use crate::auth::signed_query::LastSignedQuery;
 use crate::clock::Clock;
-use crate::error::{Result, storage_failure};
+use crate::error::Result;
 use crate::request::head::RequestHead;
-use crate::storage;
-use crate::storage::catalogue::{Catalogue, Table};
 use accounts::{Account, Accounts};
 use bearer::BearerVerifier;
 use permit::Identity;
@@ -41,13 +38,18 @@ pub(crate) struct Authenticator {
     pub(crate) accounts: Accounts,
     /// None if bearer tokens are not configured.
     pub(crate) bearer: Option<BearerVerifier>,
-    /// For the stored policies that signatures refer to.
-    pub(crate) catalogue: Arc<Catalogue<Table>>,
     pub(crate) clock: Arc<Clock>,
 }
 
+/// What a request has shown.
+pub(crate) enum Credentials {
+    Known(Identity),
+    /// A signature that is the account's. What it allows may depend on a stored policy: see [`Authenticator::grant`].
+    Signature(Arc<VerifiedSas<'static>>),
+}
+
 impl Authenticator {
-    /// Finds out who asks. A header wins over a signature in the URL.
+    /// Finds out who asks for what is addressed. A header wins over a signature in the URL.
     ///
     /// # Errors
     /// 400 for what cannot be read, 401 for no credentials or a bad token, 403 for wrong ones.
@@ -56,73 +58,78 @@ impl Authenticator {
         last: &LastSignedQuery,
         account: &Account,
         head: &RequestHead<'_>,
-    ) -> Result<Identity> {
+        addressed: Addressed<'_>,
+    ) -> Result<Credentials> {
         let Some(header) = head.header(&AUTHORIZATION) else {
-            let token = sas_token(last, account, head)?;
-            return self.sas(account, head, &token).await;
+            return sas_token(last, account, head, addressed).map(Credentials::Signature);
         };
-        match Authorization::parse(header)? {
+        let identity = match Authorization::parse(header)? {
             Authorization::SharedKey { scheme, account: named, signature } => {
                 if named != account.name {
                     return Err(ErrorCode::AuthenticationFailed.into());
                 }
-                shared_key(account, head, scheme, &signature, self.clock.now())
+                shared_key(account, head, scheme, &signature, self.clock.now())?;
+                Identity::Owner
             }
             Authorization::Bearer(token) => {
-                bearer::authenticate(self.bearer.as_ref(), head, token).await
+                bearer::authenticate(self.bearer.as_ref(), head, token).await?
             }
-        }
+        };
+        Ok(Credentials::Known(identity))
     }
 
-    /// Whether the holder of a signature may use it now, from there, under the policy that it refers to.
-    async fn sas(
+    /// What the holder of a signature may do: now, from there, and under the policy that it refers to. `policies`: those
+    /// of what it is for.
+    ///
+    /// # Errors
+    /// 403 for a signature that is not valid now, from there, or under this policy.
+    pub(crate) fn grant(
         &self,
-        account: &Account,
         head: &RequestHead<'_>,
         token: &VerifiedSas<'static>,
+        policies: &[SignedIdentifier],
     ) -> Result<Identity> {
         let origin = RequestOrigin {
             now: self.clock.now(),
             client: head.peer.address.ip(),
             https: head.peer.tls,
         };
-        let Some(table) = token.policy_table() else {
-            return Ok(Identity::Sas(token.grant(&origin, &[])?));
-        };
-        // A table that does not exist has no policies, and the token is refused for it.
-        let table = match TableName::parse(table) {
-            Ok(name) => match self.catalogue.find(account.id, &name).await {
-                Ok(table) => Some(table),
-                Err(storage::Error::NotFound) => None,
-                Err(error) => return Err(storage_failure(error)),
-            },
-            Err(_) => None,
-        };
-        let policies = table.as_ref().map_or(&[][..], |table| &table.policies);
-        Ok(Identity::Sas(token.grant(&origin, policies)?))
+        token.grant(&origin, policies).map(Identity::Sas)
     }
 }
 
+/// Checks the signature of a request with one of the account's keys, over the string that its service signs.
 fn shared_key(
     account: &Account,
     head: &RequestHead<'_>,
     scheme: Scheme,
     signature: &Signature,
     now: Ticks,
-) -> Result<Identity> {
+) -> Result<()> {
     let date = signed_date(head.header(&X_MS_DATE), head.header(&DATE))?;
     check_date(date, now)?;
-    let request = SignedRequest {
-        verb: head.method,
-        content_md5: head.header(&CONTENT_MD5).unwrap_or_default(),
-        content_type: head.header(&CONTENT_TYPE).unwrap_or_default(),
-        date,
-        account: &account.name,
-        raw_path: head.raw_path,
-        comp: head.query.comp(),
-    };
-    request.verify(scheme, signature, &account.keys)?;
-    Ok(Identity::Owner)
+    match head.service {
+        Service::Table => {
+            let request = SignedRequest {
+                verb: head.method,
+                content_md5: head.header(&CONTENT_MD5).unwrap_or_default(),
+                content_type: head.header(&CONTENT_TYPE).unwrap_or_default(),
+                date,
+                account: &account.name,
+                raw_path: head.raw_path,
+                comp: head.query.comp(),
+            };
+            request.verify(scheme, signature, &account.keys)
+        }
+        Service::Blob | Service::Queue => {
+            let (path, query) = (head.raw_path, head.raw_query());
+            LongSignedRequest::new(head.method, &account.name, path, query, head.headers())?.verify(
+                scheme,
+                signature,
+                &account.keys,
+            )
+        }
+    }
 }
 
 /// The token in the query: that of the request before, one that was verified before, or verified now.
@@ -130,11 +137,13 @@ fn sas_token(
     last: &LastSignedQuery,
     account: &Account,
     head: &RequestHead<'_>,
+    addressed: Addressed<'_>,
 ) -> Result<Arc<VerifiedSas<'static>>> {
     if let Some(token) = head.recalled.and_then(|query| query.token_for(account.id)) {
         return Ok(token.clone());
     }
-    let Some(token) = account.tokens.verified(&head.query, &account.name, &account.keys)? else {
+    let token = account.tokens.verified(addressed, &head.query, &account.name, &account.keys)?;
+    let Some(token) = token else {
         return Err(ErrorCode::NoAuthenticationInformation.into());
     };
     last.remember(head.raw_query(), account.id, &token);

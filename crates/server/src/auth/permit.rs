@@ -5,7 +5,7 @@
 //! writes are held to it.
 
 use tavola_wire::ErrorCode;
-use tavola_wire::auth::sas::{Access as TableAccess, EntityOperation, Grant, KeyRangeLimit};
+use tavola_wire::auth::sas::{self, EntityOperation, Grant, KeyRangeLimit};
 
 use crate::error::Result;
 
@@ -23,7 +23,7 @@ pub(crate) enum Identity {
 /// What an operation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access<'a> {
-    Table(TableAccess<'a>),
+    To(sas::Access<'a>),
     /// Nothing by itself: each part of a batch asks for a permit of its own.
     OfEachPart,
 }
@@ -43,16 +43,16 @@ impl Identity {
     /// 403 for what is not granted; 404 where the live service says that there is no such thing.
     pub(crate) fn authorize(&self, access: Access<'_>) -> Result<Permit<'_>> {
         let mut permit = Permit { identity: self, entity_operation: None };
-        let Access::Table(access) = access else { return Ok(permit) };
+        let Access::To(access) = access else { return Ok(permit) };
         match self {
             Self::Owner => {}
             // The live service does not know access policies to bearers of tokens.
-            Self::Bearer(_) if access == TableAccess::TableAcl => {
+            Self::Bearer(_) if access == sas::Access::TableAcl => {
                 return Err(ErrorCode::ResourceNotFound.into());
             }
             Self::Sas(grant) | Self::Bearer(grant) => grant.allows(access)?,
         }
-        if let TableAccess::Entity { operation, .. } = access {
+        if let sas::Access::Entity { operation, .. } = access {
             permit.entity_operation = Some(operation);
         }
         Ok(permit)
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn entity(operation: EntityOperation) -> Access<'static> {
-        Access::Table(TableAccess::Entity { table: "people", operation })
+        Access::To(sas::Access::Entity { table: "people", operation })
     }
 
     fn signature_for(permissions: Permissions, partition: &str) -> Identity {
@@ -110,7 +110,7 @@ mod tests {
         let reader = signature_for(Permissions::READ, "Sales");
         assert!(reader.authorize(entity(EntityOperation::Get)).is_ok());
         for access in
-            [entity(EntityOperation::Insert), Access::Table(TableAccess::SetServiceProperties)]
+            [entity(EntityOperation::Insert), Access::To(sas::Access::SetServiceProperties)]
         {
             assert_eq!(reader.authorize(access).err().map(|error| error.status()), Some(403));
         }
@@ -132,7 +132,7 @@ mod tests {
     fn policies_are_not_there_for_bearers() {
         let permissions = Permissions::READ | Permissions::WRITE | Permissions::LIST;
         let grant = Grant::Account { resource_types: ResourceTypes::ALL, permissions };
-        let access = Access::Table(TableAccess::TableAcl);
+        let access = Access::To(sas::Access::TableAcl);
         let refused = Identity::Bearer(grant).authorize(access).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::ResourceNotFound);
         assert!(Identity::Owner.authorize(access).is_ok());

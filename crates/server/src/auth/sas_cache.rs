@@ -46,12 +46,13 @@ impl SasCache {
     /// 403 `AuthenticationFailed`.
     pub(crate) fn verified(
         &self,
+        addressed: Addressed<'_>,
         query: &QueryString<'_>,
         account: &str,
         keys: &[AccountKey],
     ) -> Result<Option<Arc<VerifiedSas<'static>>>> {
         let pairs = query.iter().map(|(name, value)| (name, Cow::Borrowed(value)));
-        let Some(token) = SasToken::parse(Addressed::Table, pairs)? else { return Ok(None) };
+        let Some(token) = SasToken::parse(addressed, pairs)? else { return Ok(None) };
         let (fields, signature) = (token.cache_key(account), *token.signature());
         if let Some(token) = self.find(&fields, &signature) {
             return Ok(Some(token));
@@ -90,18 +91,21 @@ mod tests {
         for _ in 0..2 {
             let query = format!("{sas}&$filter=a");
             let query = QueryString::parse(&query).unwrap();
-            assert!(cache.verified(&query, "acct", &keys).unwrap().is_some());
+            assert!(cache.verified(Addressed::Table, &query, "acct", &keys).unwrap().is_some());
         }
         assert_eq!(cache.by_fields.read().unwrap().len(), 1);
         let changed = sas.replace("sp=r", "sp=rw");
         let query = QueryString::parse(&changed).unwrap();
-        assert!(cache.verified(&query, "acct", &keys).is_err());
+        assert!(cache.verified(Addressed::Table, &query, "acct", &keys).is_err());
         let forged = AccountSasSpec::new(Permissions::READ, ResourceTypes::ALL, Ticks::MAX)
             .sign("acct", &AccountKey::from_bytes(b"other"));
         let query = QueryString::parse(&forged).unwrap();
-        assert!(cache.verified(&query, "acct", &keys).is_err(), "known fields, another signature");
+        assert!(
+            cache.verified(Addressed::Table, &query, "acct", &keys).is_err(),
+            "known fields, another signature"
+        );
         let none = QueryString::parse("$top=1").unwrap();
-        assert!(cache.verified(&none, "acct", &keys).unwrap().is_none());
+        assert!(cache.verified(Addressed::Table, &none, "acct", &keys).unwrap().is_none());
         assert_eq!(cache.by_fields.read().unwrap().len(), 1);
     }
 
@@ -118,7 +122,7 @@ mod tests {
         let queries = around.map(|more| format!("{sas}&{more}"));
         for query in queries.into_iter().chain([reversed.join("&")]) {
             let query = QueryString::parse(&query).unwrap();
-            assert!(cache.verified(&query, "acct", &keys).unwrap().is_some());
+            assert!(cache.verified(Addressed::Table, &query, "acct", &keys).unwrap().is_some());
         }
         assert_eq!(cache.by_fields.read().unwrap().len(), 1);
     }

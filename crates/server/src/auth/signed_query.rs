@@ -163,7 +163,7 @@ impl RecalledQuery<'_> {
 mod tests {
     use tavola_wire::Ticks;
     use tavola_wire::auth::AccountKey;
-    use tavola_wire::auth::sas::{AccountSasSpec, Permissions, ResourceTypes};
+    use tavola_wire::auth::sas::{AccountSasSpec, Addressed, Permissions, ResourceTypes};
 
     use super::*;
     use crate::auth::sas_cache::SasCache;
@@ -171,7 +171,8 @@ mod tests {
     fn remember(last: &LastSignedQuery, raw: &str, account: AccountId) {
         let keys = [AccountKey::from_bytes(b"secret")];
         let query = QueryString::parse(raw).unwrap();
-        let token = SasCache::default().verified(&query, "acct", &keys).unwrap().unwrap();
+        let token =
+            SasCache::default().verified(Addressed::Table, &query, "acct", &keys).unwrap().unwrap();
         last.remember(raw, account, &token);
     }
 

@@ -86,6 +86,12 @@ impl<'a> RequestHead<'a> {
         header_text(self.parts, name)
     }
 
+    /// All headers that are text, in the order they came.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let headers = self.parts.headers.iter();
+        headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+    }
+
     pub(crate) fn has_header(&self, name: &HeaderName) -> bool {
         self.parts.headers.contains_key(name)
     }

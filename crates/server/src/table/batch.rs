@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use http::header::CONTENT_TYPE;
-use tavola_wire::auth::sas::{Access as TableAccess, EntityOperation};
+use tavola_wire::auth::sas::{self, EntityOperation};
 use tavola_wire::table::ResourcePath;
 use tavola_wire::table::batch::request::OPERATIONS_MAX;
 use tavola_wire::table::batch::response::{Outcome, indexed_message};
@@ -322,7 +322,7 @@ async fn read(
 }
 
 fn entity_access<'a>(table: &'a TableName<'_>, operation: EntityOperation) -> Access<'a> {
-    Access::Table(TableAccess::Entity { table: table.as_str(), operation })
+    Access::To(sas::Access::Entity { table: table.as_str(), operation })
 }
 
 fn preference(operation: &Operation<'_>) -> Option<Preference> {

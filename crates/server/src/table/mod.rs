@@ -22,20 +22,27 @@ mod service_properties;
 mod service_stats;
 mod update_entity;
 
+use std::sync::Arc;
+
 use http::header::IF_MATCH;
 use hyper::body::Incoming;
+use tavola_wire::auth::SignedIdentifier;
+use tavola_wire::auth::sas::{Addressed, VerifiedSas};
 use tavola_wire::table::ResourcePath;
+use tavola_wire::table::names::TableName;
 use tavola_wire::verb::Verb;
 use tavola_wire::{Service, StorageError};
 
 use crate::auth::accounts::Account;
 use crate::auth::permit::{Access, Permit};
 use crate::context::RequestContext;
-use crate::error::Result;
+use crate::error::{Result, storage_failure};
 use crate::operations::OperationSpec;
 use crate::request::body::RequestBody;
 use crate::request::head::RequestHead;
 use crate::request::reply::Reply;
+use crate::state::ServerState;
+use crate::storage;
 use crate::tenant::{FailedRequest, Operation, Tenant};
 
 pub(crate) use operation::TableOperation;
@@ -53,6 +60,26 @@ impl Tenant for TableService {
     ) -> Result<TableOperation<'a>> {
         let resource = ResourcePath::parse(head.address.resource_path, &account.name)?;
         operation::route(verb, resource, &head.query)
+    }
+
+    /// Its signatures name the table that they are for.
+    fn addressed<'a>(_: &'a RequestHead<'a>) -> Addressed<'a> {
+        Addressed::Table
+    }
+
+    async fn policies(
+        state: &ServerState,
+        account: &Account,
+        _: &RequestHead<'_>,
+        token: &VerifiedSas<'static>,
+    ) -> Result<Arc<[SignedIdentifier]>> {
+        let name = token.policy_table().map(TableName::parse);
+        let Some(Ok(name)) = name else { return Ok([].into()) };
+        match state.catalogue.find(account.id, &name).await {
+            Ok(table) => Ok(table.policies.clone()),
+            Err(storage::Error::NotFound) => Ok([].into()),
+            Err(error) => Err(storage_failure(error)),
+        }
     }
 
     fn refuse_unserved_options(head: &RequestHead<'_>) -> Result<()> {

@@ -2,7 +2,7 @@
 //!
 //! Routes are written by hand, because the protocol's live in parentheses, `comp=` and headers.
 
-use tavola_wire::auth::sas::{Access as TableAccess, EntityOperation};
+use tavola_wire::auth::sas::{self, EntityOperation};
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::{ResourcePath, UrlKey};
 use tavola_wire::uri::QueryString;
@@ -123,16 +123,16 @@ fn service_operation<'a>(
 
 /// What an operation needs. Without a condition (`If-Match`) an update may insert, which is another permission.
 pub(super) fn access<'a>(operation: &'a TableOperation<'_>, has_condition: bool) -> Access<'a> {
-    let entity = |table: &'a TableName<'_>, operation| TableAccess::Entity {
+    let entity = |table: &'a TableName<'_>, operation| sas::Access::Entity {
         table: table.as_str(),
         operation,
     };
     let update = if has_condition { EntityOperation::Update } else { EntityOperation::Upsert };
-    Access::Table(match operation {
-        TableOperation::QueryTables | TableOperation::GetTable(_) => TableAccess::QueryTables,
-        TableOperation::CreateTable => TableAccess::CreateTable,
-        TableOperation::DeleteTable(_) => TableAccess::DeleteTable,
-        TableOperation::GetTableAcl(_) | TableOperation::SetTableAcl(_) => TableAccess::TableAcl,
+    Access::To(match operation {
+        TableOperation::QueryTables | TableOperation::GetTable(_) => sas::Access::QueryTables,
+        TableOperation::CreateTable => sas::Access::CreateTable,
+        TableOperation::DeleteTable(_) => sas::Access::DeleteTable,
+        TableOperation::GetTableAcl(_) | TableOperation::SetTableAcl(_) => sas::Access::TableAcl,
         TableOperation::QueryEntities(table) => entity(table, EntityOperation::Query),
         TableOperation::InsertEntity(table) => entity(table, EntityOperation::Insert),
         TableOperation::GetEntity(address) => entity(&address.table, EntityOperation::Get),
@@ -140,9 +140,9 @@ pub(super) fn access<'a>(operation: &'a TableOperation<'_>, has_condition: bool)
             entity(&address.table, update)
         }
         TableOperation::DeleteEntity(address) => entity(&address.table, EntityOperation::Delete),
-        TableOperation::GetServiceProperties => TableAccess::GetServiceProperties,
-        TableOperation::SetServiceProperties => TableAccess::SetServiceProperties,
-        TableOperation::GetServiceStats => TableAccess::GetServiceStats,
+        TableOperation::GetServiceProperties => sas::Access::GetServiceProperties,
+        TableOperation::SetServiceProperties => sas::Access::SetServiceProperties,
+        TableOperation::GetServiceStats => sas::Access::GetServiceStats,
         TableOperation::Batch => return Access::OfEachPart,
     })
 }

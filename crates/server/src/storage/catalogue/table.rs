@@ -19,7 +19,8 @@ pub(crate) struct Table {
     pub id: TableId,
     /// In the case it was created with.
     pub name: String,
-    pub policies: Vec<SignedIdentifier>,
+    /// Shared with requests whose signature refers to one.
+    pub policies: Arc<[SignedIdentifier]>,
 }
 
 impl Table {
@@ -39,7 +40,7 @@ impl Resource for Table {
     fn from_record(record: TableRecord) -> Result<Self> {
         let TableRecord { id, name, policies, .. } = record;
         match acl::parse(&policies) {
-            Ok(policies) => Ok(Self { id, name, policies }),
+            Ok(policies) => Ok(Self { id, name, policies: policies.into() }),
             Err(_) => Err(Error::Corrupt(format!("the access policies of table {name}"))),
         }
     }

@@ -101,7 +101,7 @@ async fn policies_count_from_the_next_look_on() {
     assert!(tables.find(ACCOUNT, &name).await.unwrap().policies.is_empty());
     let policies = [SignedIdentifier { id: "readers".into(), access_policy: None }];
     tables.set_policies(ACCOUNT, &name, &policies).await.unwrap();
-    assert_eq!(tables.find(ACCOUNT, &name).await.unwrap().policies, policies);
+    assert_eq!(tables.find(ACCOUNT, &name).await.unwrap().policies[..], policies);
 }
 
 #[tokio::test]
