@@ -20,8 +20,6 @@ pub(crate) struct RequestContext<'a> {
     pub account: &'a Arc<Account>,
     pub identity: Identity,
     pub started: Instant,
-    /// Whether there seems to be no other request at the same time.
-    pub alone: bool,
     /// What the request's body holds of the memory for messages.
     pub held: Option<Arc<Held>>,
 }

@@ -125,8 +125,7 @@ impl Arrival<'_> {
         let RequestBody { bytes, held } = body::read(body, &state.settings.limits, memory).await?;
         state.metrics.request_bytes.inc_by(bytes.len() as u64);
         let (id, started, held) = (self.id, self.started, held.map(Arc::new));
-        let alone = self.connection.note_request();
-        let context = RequestContext { id, state, head, account, identity, started, alone, held };
+        let context = RequestContext { id, state, head, account, identity, started, held };
         let reads_only = operation.reads_only();
         let (mut parts, reply) = run(&context, operation, bytes).await?.into_parts();
         let reply = match Held::that_came_with(&mut parts.extensions) {

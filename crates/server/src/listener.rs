@@ -236,7 +236,7 @@ impl Acceptor {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let connection = Connection::new(self.state.clone(), peer, Protocol::Http1);
+        let connection = Connection::new(self.state.clone(), peer);
         let site = self.site;
         let service = service_fn(move |request: Request<Incoming>| {
             let connection = connection.clone();
@@ -263,7 +263,7 @@ impl Acceptor {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let shared = Connection::new(self.state.clone(), peer, Protocol::Http2);
+        let shared = Connection::new(self.state.clone(), peer);
         let site = self.site;
         let exchanges = Arc::new(Exchanges::new(&self.limits, written, Instant::now()));
         let (opened, permits) = (exchanges.clone(), self.http2_permits.clone());

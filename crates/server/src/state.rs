@@ -14,7 +14,6 @@ use crate::config::{AccountConfig, Limits};
 use crate::error::Result;
 use crate::metrics::Metrics;
 use crate::net::memory_budget::MemoryBudget;
-use crate::net::solitude::Solitude;
 use crate::request::ids::IdSource;
 use crate::storage::catalogue::Catalogue;
 
@@ -28,7 +27,6 @@ pub(crate) struct ServerState {
     pub ids: IdSource,
     pub metrics: Metrics,
     pub memory_budget: Arc<MemoryBudget>,
-    pub solitude: Solitude,
     pub settings: Settings,
     stopping: AtomicBool,
 }
@@ -63,7 +61,6 @@ impl ServerState {
             ids: IdSource::new(),
             metrics,
             memory_budget,
-            solitude: Solitude::default(),
             settings,
             stopping: AtomicBool::new(false),
         }))

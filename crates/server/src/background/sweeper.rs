@@ -112,6 +112,10 @@ impl Transition for RemoveMarker {
         &self.0
     }
 
+    fn frees_space(&self) -> bool {
+        true
+    }
+
     fn apply(&mut self, _: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
         writes.delete(self.0[0].clone());
         Decision::Commit(())

@@ -247,6 +247,11 @@ impl Transition for DropTable {
         &self.keys
     }
 
+    /// Its rows go later, and take more than the marker.
+    fn frees_space(&self) -> bool {
+        true
+    }
+
     fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<Dropped> {
         let Some(stored) = &values[0] else { return Decision::Abort(Dropped::NotFound) };
         if TableRecord::decode(stored).is_none_or(|record| record.id != self.id) {
