@@ -108,8 +108,8 @@ impl Arrival<'_> {
         name: &mut OperationName,
     ) -> Result<Reply> {
         let state = self.state;
-        #[cfg(debug_assertions)]
-        crate::fault::panic_if_asked(head);
+        #[cfg(feature = "test-hooks")]
+        crate::test_hooks::panic_if_asked(head);
         let identity =
             auth::authenticate(state, &self.connection.signed_query, account, head).await?;
         let resource = ResourcePath::parse(head.address.resource_path, &account.name)?;

@@ -11,8 +11,6 @@ pub mod config;
 mod connection;
 mod context;
 mod error;
-#[cfg(debug_assertions)]
-mod fault;
 mod handle;
 mod listener;
 mod metrics;
@@ -23,6 +21,8 @@ mod start;
 mod state;
 mod storage;
 mod table;
+#[cfg(feature = "test-hooks")]
+mod test_hooks;
 
 pub use operator::check::{CheckProgress, CheckReport, check};
 pub use start::{RunningServer, StartError, start};

@@ -57,7 +57,12 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
                 cached_files_max,
                 ..EmbeddedOptions::default()
             };
-            AnyEngine::Embedded(EmbeddedEngine::open(path, options)?)
+            let engine = EmbeddedEngine::open(path, options)?;
+            #[cfg(feature = "test-hooks")]
+            let engine = crate::test_hooks::any_engine(engine);
+            #[cfg(not(feature = "test-hooks"))]
+            let engine = AnyEngine::Embedded(engine);
+            engine
         }
     };
     let settings = Settings {
