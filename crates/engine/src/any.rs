@@ -4,9 +4,11 @@
 
 use bytes::Bytes;
 
+#[cfg(feature = "test-hooks")]
+use crate::conformance::Rerun;
 use crate::{
-    EmbeddedEngine, EmbeddedSnapshot, Engine, KeyRange, MemoryEngine, MemorySnapshot, Reader,
-    Result, Stats, Transition, Visitor,
+    EmbeddedEngine, EmbeddedSnapshot, Engine, Fullness, KeyRange, MemoryEngine, MemorySnapshot,
+    Reader, Result, Stats, Status, Transition, Versioned, Visitor,
 };
 
 /// Whichever engine the configuration asked for. Cheap to clone.
@@ -14,6 +16,9 @@ use crate::{
 pub enum AnyEngine {
     Embedded(EmbeddedEngine),
     Memory(MemoryEngine),
+    /// The embedded engine, with every transition run more than once.
+    #[cfg(feature = "test-hooks")]
+    Rerun(Rerun<EmbeddedEngine>),
 }
 
 /// A snapshot of an [`AnyEngine`]. Cheap to clone.
@@ -23,45 +28,41 @@ pub enum AnySnapshot {
     Memory(MemorySnapshot),
 }
 
+/// The same expression for whichever engine it is.
+macro_rules! dispatch {
+    ($any:expr, $engine:ident => $call:expr) => {
+        match $any {
+            Self::Embedded($engine) => $call,
+            Self::Memory($engine) => $call,
+            #[cfg(feature = "test-hooks")]
+            Self::Rerun($engine) => $call,
+        }
+    };
+}
+
 impl AnyEngine {
     /// What the engine counts, if it counts.
     pub fn stats(&self) -> Option<&Stats> {
         match self {
             Self::Embedded(engine) => Some(engine.stats()),
             Self::Memory(_) => None,
-        }
-    }
-
-    /// Resolves with the reason when the engine can write no more and the process should stop; otherwise never.
-    pub async fn failed(&self) -> String {
-        match self {
-            Self::Embedded(engine) => engine.failed().await,
-            Self::Memory(_) => std::future::pending().await,
-        }
-    }
-
-    /// Finishes what was accepted and accepts no more. Blocks the calling thread meanwhile.
-    pub fn close(&self) {
-        match self {
-            Self::Embedded(engine) => engine.close(),
-            Self::Memory(_) => {}
+            #[cfg(feature = "test-hooks")]
+            Self::Rerun(engine) => Some(engine.inner().stats()),
         }
     }
 }
 
 impl Reader for AnyEngine {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        match self {
-            Self::Embedded(engine) => engine.get(key).await,
-            Self::Memory(engine) => engine.get(key).await,
-        }
+        dispatch!(self, engine => engine.get(key).await)
+    }
+
+    async fn get_versioned(&self, key: &[u8]) -> Result<Versioned> {
+        dispatch!(self, engine => engine.get_versioned(key).await)
     }
 
     async fn scan<V: Visitor>(&self, range: KeyRange, visitor: V) -> Result<V> {
-        match self {
-            Self::Embedded(engine) => engine.scan(range, visitor).await,
-            Self::Memory(engine) => engine.scan(range, visitor).await,
-        }
+        dispatch!(self, engine => engine.scan(range, visitor).await)
     }
 }
 
@@ -72,21 +73,35 @@ impl Engine for AnyEngine {
         Ok(match self {
             Self::Embedded(engine) => AnySnapshot::Embedded(engine.snapshot().await?),
             Self::Memory(engine) => AnySnapshot::Memory(engine.snapshot().await?),
+            #[cfg(feature = "test-hooks")]
+            Self::Rerun(engine) => AnySnapshot::Embedded(engine.snapshot().await?),
         })
     }
 
     async fn transact<T: Transition>(&self, transition: T) -> Result<T::Verdict> {
-        match self {
-            Self::Embedded(engine) => engine.transact(transition).await,
-            Self::Memory(engine) => engine.transact(transition).await,
-        }
+        dispatch!(self, engine => engine.transact(transition).await)
     }
 
     async fn drop_range(&self, range: KeyRange) -> Result<()> {
-        match self {
-            Self::Embedded(engine) => engine.drop_range(range).await,
-            Self::Memory(engine) => engine.drop_range(range).await,
-        }
+        dispatch!(self, engine => engine.drop_range(range).await)
+    }
+}
+
+impl Status for AnyEngine {
+    fn is_shared(&self) -> bool {
+        dispatch!(self, engine => engine.is_shared())
+    }
+
+    fn fullness(&self) -> Fullness {
+        dispatch!(self, engine => engine.fullness())
+    }
+
+    async fn failed(&self) -> String {
+        dispatch!(self, engine => engine.failed().await)
+    }
+
+    fn close(&self) {
+        dispatch!(self, engine => engine.close());
     }
 }
 
@@ -95,6 +110,13 @@ impl Reader for AnySnapshot {
         match self {
             Self::Embedded(snapshot) => snapshot.get(key).await,
             Self::Memory(snapshot) => snapshot.get(key).await,
+        }
+    }
+
+    async fn get_versioned(&self, key: &[u8]) -> Result<Versioned> {
+        match self {
+            Self::Embedded(snapshot) => snapshot.get_versioned(key).await,
+            Self::Memory(snapshot) => snapshot.get_versioned(key).await,
         }
     }
 

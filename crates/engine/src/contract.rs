@@ -1,6 +1,8 @@
 //! The five verbs of an engine: `get`, `scan`, `snapshot`, `transact`, `drop_range`, and what a transition is.
 //!
-//! Everything that an engine promises is written here and checked by [`conformance`](crate::conformance).
+//! Everything that an engine promises is written here and checked by [`conformance`](crate::conformance). Nothing here
+//! is about one engine: how it groups commits, what it keeps on which disk and when it is full is its own affair. What a
+//! server must know beside the rows is in [`Status`].
 
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -8,6 +10,7 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 
 use crate::error::Result;
+use crate::status::Status;
 
 /// The longest key an engine takes. The embedded engine writes key lengths as `u16`; the service's own keys
 /// stay below 3 KiB.
@@ -17,6 +20,12 @@ pub const KEY_BYTES_MAX: usize = u16::MAX as usize;
 pub trait Reader: Send + Sync {
     /// The value under `key`.
     fn get(&self, key: &[u8]) -> impl Future<Output = Result<Option<Bytes>>> + Send;
+
+    /// The value under `key` and its version, for a [`Guard`]. An engine that keeps no versions tells
+    /// [`Version::UNTRACKED`].
+    fn get_versioned(&self, key: &[u8]) -> impl Future<Output = Result<Versioned>> + Send {
+        async move { Ok(Versioned { value: self.get(key).await?, version: Version::UNTRACKED }) }
+    }
 
     /// Shows the rows of `range` to `visitor` in key order until it breaks, and hands the visitor back.
     /// One scan sees one state: nothing that is committed while it runs.
@@ -28,7 +37,7 @@ pub trait Reader: Send + Sync {
 }
 
 /// A store of ordered bytes. Whatever `transact` has answered is durable.
-pub trait Engine: Reader + 'static {
+pub trait Engine: Reader + Status + 'static {
     type Snapshot: Reader + 'static;
 
     /// A fixed state to read several times. It never blocks writers.
@@ -50,17 +59,49 @@ pub trait Engine: Reader + 'static {
 pub trait Transition: Send + 'static {
     type Verdict: Send + 'static;
 
-    /// Everything it reads or writes, declared beforehand.
+    /// Everything it reads, declared beforehand, whether it writes it or not.
+    ///
+    /// It may also write keys that are not among them, if it owns them: keys that no transition writes without having
+    /// declared the same owner here. The row of an index is owned by the row that it points to, for example. So two
+    /// transitions that write the same key have a declared key in common, and an engine finds every conflict by
+    /// looking at declared keys alone.
     fn keys(&self) -> &[Bytes];
 
-    /// Whether the thread that brings it has nobody else to serve, so that it may wait for the disk by itself.
-    fn is_alone(&self) -> bool {
+    /// Rows that it does not read but that must not have changed since the caller read them. Unlike
+    /// [`Transition::keys`] they are neither locked nor a conflict between transitions, so that very many may name the
+    /// same row. If one has changed, nothing is applied and the caller is told
+    /// [`Error::GuardFailed`](crate::Error::GuardFailed).
+    fn guards(&self) -> &[Guard] {
+        &[]
+    }
+
+    /// Whether what it writes only removes, apart from a few bytes that say so: an engine without room for more takes it
+    /// all the same.
+    fn frees_space(&self) -> bool {
         false
     }
 
     /// Decides on the values under [`Transition::keys`], in the same order.
     fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet)
     -> Decision<Self::Verdict>;
+}
+
+/// A row that must still have the version that it had when it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    pub key: Bytes,
+    pub version: Version,
+}
+
+/// Tells the states of one row apart: a later state has another version, except that all absences are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version(u64);
+
+/// What [`Reader::get_versioned`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versioned {
+    pub value: Option<Bytes>,
+    pub version: Version,
 }
 
 /// Receives the rows of a scan, borrowed.
@@ -83,16 +124,37 @@ pub struct KeyRange {
 }
 
 /// The changes of one transition, in order.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct WriteSet {
     writes: Vec<Write>,
 }
 
 /// One change of a [`WriteSet`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     Put(Bytes, Bytes),
     Delete(Bytes),
+}
+
+impl Version {
+    /// The version of every row of an engine that keeps none. A guard with it always holds. Only an engine that is not
+    /// [shared](Status::is_shared) may tell it: there, all changes pass through one process, which can see to it by
+    /// itself that nobody works with an outdated row.
+    pub const UNTRACKED: Self = Self(u64::MAX);
+
+    /// The version of a row that is not there, in an engine that keeps versions.
+    pub const ABSENT: Self = Self(0);
+
+    /// The version of a row that is there, for engines: a number that the row never had before.
+    ///
+    /// # Panics
+    ///
+    /// If the number is one of the two that have a meaning.
+    pub fn new(number: u64) -> Self {
+        let version = Self(number);
+        assert!(version != Self::ABSENT && version != Self::UNTRACKED, "version {number}");
+        version
+    }
 }
 
 impl WriteSet {
@@ -121,19 +183,6 @@ impl WriteSet {
         self.writes.is_empty()
     }
 
-    /// Whether it takes more room than it gives back, as far as can be told without a look at the rows: deletions
-    /// give back, also with a small note that they were made.
-    pub(crate) fn takes_room(&self) -> bool {
-        let value_bytes = |write: &Write| match write {
-            Write::Put(_, value) => value.len(),
-            Write::Delete(_) => 0,
-        };
-        let deletes = self.writes.iter().any(|write| matches!(write, Write::Delete(_)));
-        let put_bytes: usize = self.writes.iter().map(value_bytes).sum();
-        let gives_back = deletes && put_bytes <= NOTE_BYTES_MAX;
-        !self.writes.is_empty() && !gives_back
-    }
-
     pub fn drain(&mut self) -> impl Iterator<Item = Write> + '_ {
         self.writes.drain(..)
     }
@@ -145,9 +194,6 @@ impl KeyRange {
         self.start >= self.end
     }
 }
-
-/// Room that a deletion may take for a note: the moment when a table was dropped.
-const NOTE_BYTES_MAX: usize = 64;
 
 fn assert_key(key: &[u8]) {
     assert!(!key.is_empty() && key.len() <= KEY_BYTES_MAX, "key of {} bytes", key.len());

@@ -6,9 +6,13 @@ pub enum Error {
     /// The queue is full: try again later.
     #[error("engine is busy")]
     Busy,
-    /// The disk is nearly full, and this would take more of it. As long as some room is left, what gives back is taken.
+    /// The disk is nearly full, and this would take more of it. As long as some room is left, transitions that
+    /// [free space](crate::Transition::frees_space) are taken.
     #[error("disk is nearly full")]
     Full,
+    /// A row that the transition guards has changed since the caller read it. Nothing was written; read it again.
+    #[error("a guarded row has changed")]
+    GuardFailed,
     /// The engine cannot be reached or has failed; nothing was written.
     #[error("engine is unavailable: {0}")]
     Unavailable(String),

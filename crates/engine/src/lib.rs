@@ -12,10 +12,12 @@ mod error;
 mod memory;
 mod panics;
 mod scan_pool;
+mod status;
 
 pub use any::{AnyEngine, AnySnapshot};
 pub use contract::{
-    Decision, Engine, KEY_BYTES_MAX, KeyRange, Reader, Transition, Visitor, Write, WriteSet,
+    Decision, Engine, Guard, KEY_BYTES_MAX, KeyRange, Reader, Transition, Version, Versioned,
+    Visitor, Write, WriteSet,
 };
 pub use embedded::{
     CheckedRows, EmbeddedEngine, EmbeddedOptions, EmbeddedSnapshot, FileProblem, FilesReport,
@@ -24,3 +26,4 @@ pub use embedded::{
 pub use error::{Error, Result};
 pub use memory::{MemoryEngine, MemorySnapshot};
 pub use panics::panic_message;
+pub use status::{Fullness, Status};

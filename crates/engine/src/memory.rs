@@ -2,7 +2,8 @@
 //!
 //! Rows live in a persistent B-tree (`imbl::OrdMap`): a snapshot is a clone of its root, costs nothing and never
 //! blocks writers, who copy only the nodes they touch. Transitions run under the write lock one by one; there is
-//! no queue, so this engine is never busy with writes.
+//! no queue, so this engine is never busy with writes. Every row has a version, the number of the commit that wrote it, so
+//! that guards are checked here although nobody else can change a row.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,16 +13,14 @@ use imbl::OrdMap;
 
 use crate::scan_pool::{CANCEL_CHECK_ROWS, Cancelled, ScanPool};
 use crate::{
-    Decision, Engine, Error, KeyRange, Reader, Result, Transition, Visitor, Write, WriteSet,
-    panic_message,
+    Decision, Engine, Error, Guard, KeyRange, Reader, Result, Status, Transition, Version,
+    Versioned, Visitor, Write, WriteSet, panic_message,
 };
 
-type Rows = OrdMap<Bytes, Bytes>;
-
-/// ScanPool beyond this many at a time wait: they only burn processor, more would not be faster.
+/// Scans beyond this many at a time wait: they only burn processor, more would not be faster.
 const SCANS_RUNNING_MAX: usize = 8;
 
-/// ScanPool that may wait for a turn; as many as a server has connections in bad times.
+/// Scans that may wait for a permit; as many as a server has connections in bad times.
 const SCANS_WAITING_MAX: usize = 1024;
 
 /// How many rows `drop_range` removes before it lets other writers in.
@@ -38,6 +37,19 @@ pub struct MemoryEngine {
 pub struct MemorySnapshot {
     rows: Rows,
     shared: Arc<Shared>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Rows {
+    by_key: OrdMap<Bytes, Row>,
+    /// Commits so far.
+    commits: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    value: Bytes,
+    version: Version,
 }
 
 #[derive(Debug)]
@@ -74,7 +86,11 @@ impl Default for MemoryEngine {
 
 impl Reader for MemoryEngine {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        Ok(self.shared.rows.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned())
+        Ok(self.shared.rows.read().unwrap_or_else(PoisonError::into_inner).value(key))
+    }
+
+    async fn get_versioned(&self, key: &[u8]) -> Result<Versioned> {
+        Ok(self.shared.rows.read().unwrap_or_else(PoisonError::into_inner).versioned(key))
     }
 
     async fn scan<V: Visitor>(&self, range: KeyRange, visitor: V) -> Result<V> {
@@ -92,18 +108,15 @@ impl Engine for MemoryEngine {
 
     async fn transact<T: Transition>(&self, mut transition: T) -> Result<T::Verdict> {
         self.change(|rows| {
-            let values: Vec<_> =
-                transition.keys().iter().map(|key| rows.get(key.as_ref()).cloned()).collect();
+            if !transition.guards().iter().all(|guard| rows.holds(guard)) {
+                return Err(Error::GuardFailed);
+            }
+            let values: Vec<_> = transition.keys().iter().map(|key| rows.value(key)).collect();
             let mut writes = WriteSet::default();
             let apply = AssertUnwindSafe(|| transition.apply(&values, &mut writes));
             match catch_unwind(apply) {
                 Ok(Decision::Commit(verdict)) => {
-                    for write in writes.drain() {
-                        match write {
-                            Write::Put(key, value) => rows.insert(key, value),
-                            Write::Delete(key) => rows.remove(key.as_ref()),
-                        };
-                    }
+                    rows.commit(&mut writes);
                     Ok(verdict)
                 }
                 Ok(Decision::Abort(verdict)) => Ok(verdict),
@@ -115,12 +128,10 @@ impl Engine for MemoryEngine {
     async fn drop_range(&self, range: KeyRange) -> Result<()> {
         loop {
             let removed = self.change(|rows| {
-                let keys: Vec<_> = range_of(rows, &range)
-                    .take(DROP_CHUNK_ROWS)
-                    .map(|(key, _)| key.clone())
-                    .collect();
+                let dropped = rows.range(&range).take(DROP_CHUNK_ROWS);
+                let keys: Vec<_> = dropped.map(|(key, _)| key.clone()).collect();
                 for key in &keys {
-                    rows.remove(key.as_ref());
+                    rows.by_key.remove(key.as_ref());
                 }
                 keys.len()
             });
@@ -132,9 +143,15 @@ impl Engine for MemoryEngine {
     }
 }
 
+impl Status for MemoryEngine {}
+
 impl Reader for MemorySnapshot {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        Ok(self.rows.get(key).cloned())
+        Ok(self.rows.value(key))
+    }
+
+    async fn get_versioned(&self, key: &[u8]) -> Result<Versioned> {
+        Ok(self.rows.versioned(key))
     }
 
     async fn scan<V: Visitor>(&self, range: KeyRange, visitor: V) -> Result<V> {
@@ -143,21 +160,50 @@ impl Reader for MemorySnapshot {
     }
 }
 
+impl Rows {
+    fn value(&self, key: &[u8]) -> Option<Bytes> {
+        self.by_key.get(key).map(|row| row.value.clone())
+    }
+
+    fn version(&self, key: &[u8]) -> Version {
+        self.by_key.get(key).map_or(Version::ABSENT, |row| row.version)
+    }
+
+    fn versioned(&self, key: &[u8]) -> Versioned {
+        Versioned { value: self.value(key), version: self.version(key) }
+    }
+
+    fn holds(&self, guard: &Guard) -> bool {
+        guard.version == Version::UNTRACKED || guard.version == self.version(&guard.key)
+    }
+
+    fn commit(&mut self, writes: &mut WriteSet) {
+        self.commits += 1;
+        let version = Version::new(self.commits);
+        for write in writes.drain() {
+            match write {
+                Write::Put(key, value) => self.by_key.insert(key, Row { value, version }),
+                Write::Delete(key) => self.by_key.remove(key.as_ref()),
+            };
+        }
+    }
+
+    fn range<'a>(
+        &'a self,
+        range: &KeyRange,
+    ) -> impl Iterator<Item = (&'a Bytes, &'a Row)> + use<'a> {
+        // An inverted range is empty here; the map would panic on it.
+        let end = range.end.clone().max(range.start.clone());
+        self.by_key.range(range.start.clone()..end)
+    }
+}
+
 fn visit<V: Visitor>(rows: &Rows, range: &KeyRange, mut visitor: V, cancelled: &Cancelled) -> V {
-    for (index, (key, value)) in range_of(rows, range).enumerate() {
+    for (index, (key, row)) in rows.range(range).enumerate() {
         let abandoned = index % CANCEL_CHECK_ROWS == 0 && cancelled.is_set();
-        if abandoned || visitor.visit(key, value).is_break() {
+        if abandoned || visitor.visit(key, &row.value).is_break() {
             break;
         }
     }
     visitor
-}
-
-fn range_of<'a>(
-    rows: &'a Rows,
-    range: &'a KeyRange,
-) -> impl Iterator<Item = (&'a Bytes, &'a Bytes)> {
-    // An inverted range is empty here; the map would panic on it.
-    let end = range.end.clone().max(range.start.clone());
-    rows.range(range.start.clone()..end)
 }

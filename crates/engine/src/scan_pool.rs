@@ -2,7 +2,7 @@
 //!
 //! A scan reads disk and may run for long, so it must not sit on the threads that answer connections, but for its first
 //! rows where the engine reads those by itself. The pool is the runtime's blocking threads behind a semaphore: at most
-//! `running_max` scans at a time, at most `waiting_max` waiting for their turn, and everyone else is told
+//! `running_max` scans at a time, at most `waiting_max` waiting for a permit, and everyone else is told
 //! [`Error::Busy`] at once.
 //!
 //! It does not time scans out: the visitor counts rows and time and breaks by itself. A scan whose caller has
@@ -22,10 +22,10 @@ pub(crate) const CANCEL_CHECK_ROWS: usize = 256;
 /// The share of the places in the line that makes a crowd.
 const CROWD_SHARE: usize = 16;
 
-/// Hands out turns to scan.
+/// Hands out scan permits.
 #[derive(Debug)]
 pub(crate) struct ScanPool {
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     waiting: AtomicUsize,
     waiting_max: usize,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Cancelled(Arc<AtomicBool>);
 impl ScanPool {
     pub(crate) fn new(running_max: usize, waiting_max: usize) -> Self {
         Self {
-            turns: Arc::new(Semaphore::new(running_max)),
+            permits: Arc::new(Semaphore::new(running_max)),
             waiting: AtomicUsize::new(0),
             waiting_max,
         }
@@ -48,7 +48,7 @@ impl ScanPool {
         self.waiting.load(Ordering::Relaxed) > self.waiting_max / CROWD_SHARE
     }
 
-    /// Runs `work` on a blocking thread when it is its turn.
+    /// Runs `work` on a blocking thread when it has a permit.
     ///
     /// # Errors
     ///
@@ -58,18 +58,18 @@ impl ScanPool {
         &self,
         work: impl FnOnce(&Cancelled) -> R + Send + 'static,
     ) -> Result<R> {
-        let turn = match Arc::clone(&self.turns).try_acquire_owned() {
-            Ok(turn) => turn,
+        let permit = match Arc::clone(&self.permits).try_acquire_owned() {
+            Ok(permit) => permit,
             Err(_) => {
                 let _place = Place::take(&self.waiting, self.waiting_max).ok_or(Error::Busy)?;
-                Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Error::Closed)?
+                Arc::clone(&self.permits).acquire_owned().await.map_err(|_| Error::Closed)?
             }
         };
         let cancelled = Cancelled::default();
         let cancel_on_drop = CancelOnDrop(cancelled.clone());
         let scan = tokio::task::spawn_blocking(move || {
-            // The turn ends with the work, not with the caller, who may be gone earlier.
-            let _turn = turn;
+            // The permit is given back with the work, not with the caller, who may be gone earlier.
+            let _permit = permit;
             work(&cancelled)
         });
         let done = scan.await.map_err(|error| match error.try_into_panic() {
@@ -138,7 +138,7 @@ mod tests {
         assert!(matches!(scans.run(|_| ()).await, Err(Error::Busy)));
         release.send(()).expect("the first scan waits");
         first.await.expect("no panic").expect("not busy");
-        second.await.expect("its turn came");
+        second.await.expect("it got a permit");
     }
 
     #[tokio::test]
@@ -157,11 +157,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panicking_scan_gives_its_turn_back() {
+    async fn a_panicking_scan_gives_its_permit_back() {
         let scans = ScanPool::new(1, 0);
         let failed = scans.run(|_| panic!("on purpose")).await;
         assert!(matches!(failed, Err(Error::Panicked(told)) if told == "on purpose"));
-        scans.run(|_| ()).await.expect("the turn is free again");
+        scans.run(|_| ()).await.expect("the permit is free again");
     }
 
     async fn futures_poll_once<F: Future + Unpin>(mut future: F) -> Option<F::Output> {

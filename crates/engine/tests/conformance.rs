@@ -35,3 +35,24 @@ mod any {
 
     tavola_engine::conformance_tests!((AnyEngine::Memory(MemoryEngine::new()), ()));
 }
+
+/// Every transition of the suite is pure, and no engine minds that it is run more than once.
+mod memory_rerun {
+    use tavola_engine::MemoryEngine;
+    use tavola_engine::conformance::Rerun;
+
+    tavola_engine::conformance_tests!((Rerun::new(MemoryEngine::new()), ()));
+}
+
+mod embedded_rerun {
+    use tavola_engine::conformance::Rerun;
+    use tavola_engine::{EmbeddedEngine, EmbeddedOptions};
+
+    fn open() -> (Rerun<EmbeddedEngine>, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = EmbeddedEngine::open(folder.path(), EmbeddedOptions::default()).unwrap();
+        (Rerun::new(engine), folder)
+    }
+
+    tavola_engine::conformance_tests!(open());
+}

@@ -33,13 +33,18 @@ fn try_open_with(path: &Path, options: EmbeddedOptions) -> Result<EmbeddedEngine
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_random_history_survives_restarts() {
+    // As a task, so that some of it is committed inline.
+    tokio::spawn(random_history_with_restarts()).await.unwrap();
+}
+
+async fn random_history_with_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let mut history = History::new(7);
     for memtable_bytes in [16 * 1024, 1 << 25, 64 * 1024, 1 << 25, 16 * 1024, 1 << 25] {
         let options = EmbeddedOptions { memtable_bytes, ..EmbeddedOptions::default() };
         let engine = try_open_with(folder.path(), options).unwrap();
         history.check_all(&engine).await;
-        for _ in 0..250 {
+        for _ in 0..400 {
             history.step(&engine).await;
         }
     }

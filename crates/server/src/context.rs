@@ -18,8 +18,6 @@ pub(crate) struct RequestContext<'a> {
     pub head: &'a RequestHead<'a>,
     pub account: &'a Arc<Account>,
     pub started: Instant,
-    /// Whether there seems to be no other request at the same time.
-    pub alone: bool,
     /// The request's body, empty where it is a stream. Its last clone gives back what is reserved for it.
     pub body: Bytes,
 }

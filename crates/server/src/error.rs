@@ -17,6 +17,8 @@ pub(crate) fn engine_error(error: EngineError) -> StorageError {
         // Clients try again after a while, and find room if someone has made it. The engine has logged it once: a line
         // per request would fill what is left of the disk.
         EngineError::Full => return StorageError::with_detail(ErrorCode::ServerBusy, DISK_FULL),
+        // Nothing was written, and who asks again is told by what the row is now.
+        EngineError::GuardFailed => return ErrorCode::ServerBusy.into(),
         EngineError::Closed | EngineError::Unavailable(_) => ErrorCode::ServerBusy,
         EngineError::OutcomeUnknown(_) | EngineError::Panicked(_) | EngineError::Corrupt(_) => {
             ErrorCode::InternalError

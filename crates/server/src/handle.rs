@@ -96,8 +96,8 @@ impl Arrival<'_> {
             *name = OperationIndex::Preflight;
             return cors::preflight(account, head);
         }
-        #[cfg(debug_assertions)]
-        crate::fault::panic_if_asked(head);
+        #[cfg(feature = "test-hooks")]
+        crate::test_hooks::panic_if_asked(head);
         let identity = self.identify::<T>(head, account).await?;
         let operation = T::route(verb, head, account)?;
         *name = OperationIndex::Of(operation.index());
@@ -119,7 +119,6 @@ impl Arrival<'_> {
             head,
             account,
             started: self.started,
-            alone: self.connection.note_request(),
             body: body.bytes(),
         };
         let mut reply = operation.run(&context, permit, body).await?;

@@ -12,8 +12,6 @@ pub mod config;
 mod connection;
 mod context;
 mod error;
-#[cfg(debug_assertions)]
-mod fault;
 mod handle;
 mod listener;
 mod metrics;
@@ -27,6 +25,8 @@ mod state;
 mod storage;
 mod table;
 mod tenant;
+#[cfg(feature = "test-hooks")]
+mod test_hooks;
 
 pub use operator::check::{CheckProgress, CheckReport, check};
 pub use services::SERVICES;

@@ -262,7 +262,7 @@ impl<H: Handler> Acceptor<H> {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let connection = Connection::new(self.state.clone(), peer, Protocol::Http1);
+        let connection = Connection::new(self.state.clone(), peer);
         let handler = self.handler.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             let (handler, connection) = (handler.clone(), connection.clone());
@@ -286,7 +286,7 @@ impl<H: Handler> Acceptor<H> {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let shared = Connection::new(self.state.clone(), peer, Protocol::Http2);
+        let shared = Connection::new(self.state.clone(), peer);
         let handler = self.handler.clone();
         let watchdog = Arc::new(H2Watchdog::new(&self.limits, written));
         let (watching, permits) = (watchdog.clone(), self.http2_permits.clone());

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tavola_engine::{AnyEngine, EmbeddedEngine, EmbeddedOptions, MemoryEngine, OpenError};
+use tavola_engine::{AnyEngine, EmbeddedEngine, EmbeddedOptions, MemoryEngine, OpenError, Status};
 use tavola_wire::Service;
 use tavola_wire::uri::AddressRules;
 use tokio::sync::watch;
@@ -70,7 +70,12 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
                 cached_files_max,
                 ..EmbeddedOptions::default()
             };
-            AnyEngine::Embedded(EmbeddedEngine::open(path, options)?)
+            let engine = EmbeddedEngine::open(path, options)?;
+            #[cfg(feature = "test-hooks")]
+            let engine = crate::test_hooks::any_engine(engine);
+            #[cfg(not(feature = "test-hooks"))]
+            let engine = AnyEngine::Embedded(engine);
+            engine
         }
     };
     let settings = Settings {

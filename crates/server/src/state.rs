@@ -17,7 +17,6 @@ use crate::config::{AccountConfig, Limits};
 use crate::error::{Result, storage_failure};
 use crate::metrics::Metrics;
 use crate::net::memory_budget::MemoryBudget;
-use crate::net::solitude::Solitude;
 use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
 use crate::storage::catalogue::{Catalogue, Table};
@@ -33,7 +32,6 @@ pub(crate) struct ServerState {
     pub ids: IdSource,
     pub metrics: Metrics,
     pub memory_budget: Arc<MemoryBudget>,
-    pub solitude: Solitude,
     pub settings: Settings,
     stopping: AtomicBool,
 }
@@ -73,7 +71,6 @@ impl ServerState {
             ids: IdSource::new(),
             metrics,
             memory_budget,
-            solitude: Solitude::default(),
             settings,
             stopping: AtomicBool::new(false),
         }))

@@ -1,6 +1,7 @@
 //! What only the embedded engine promises, as far as it needs a look inside; see `tests/embedded.rs` for the rest.
 
 use std::sync::mpsc::sync_channel as sync_queue;
+use std::time::Duration;
 
 use super::*;
 use crate::Decision;
@@ -39,7 +40,7 @@ async fn a_full_queue_is_busy_at_once() {
     });
     let blocking = spawn(&engine, blocking);
     has_started.await.unwrap();
-    // The queue is empty and the committer is held: exactly so many fit.
+    // The queue is empty and the committer is held: exactly that many fit.
     let waiting: Vec<_> = (0..QUEUE).map(|_| spawn(&engine, write("a"))).collect();
     while engine.stats().queue_depth.load(Ordering::Relaxed) < QUEUE as u64 {
         tokio::task::yield_now().await;
@@ -79,7 +80,60 @@ async fn closing_finishes_what_was_accepted() {
     assert_eq!(rows(&engine, range("key ", "key!")).await.len(), keys.len());
 }
 
-/// ScanPool that end where the caller's thread leaves them to the pool, before it and behind it.
+/// The whole suite, with every caller taken for the only one: whoever commits, it comes to the same.
+mod inline_commits {
+    use super::*;
+
+    fn open_for_everybody() -> (EmbeddedEngine, tempfile::TempDir) {
+        let (mut engine, folder) = open(EmbeddedOptions::default());
+        let shared = Arc::get_mut(&mut engine.shared).expect("nobody else has it yet");
+        shared.inline_commits.allow_everybody();
+        shared.inline_commits.set_quick(Duration::MAX);
+        (engine, folder)
+    }
+
+    crate::conformance_tests!(open_for_everybody());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_only_caller_commits_inline_until_there_is_another() {
+    const ROUNDS: usize = 1000;
+    let (mut engine, _folder) = open(EmbeddedOptions::default());
+    let shared = Arc::get_mut(&mut engine.shared).expect("nobody else has it yet");
+    // Whatever else this machine does.
+    shared.inline_commits.set_quick(Duration::MAX);
+
+    let only = engine.clone();
+    let only = tokio::spawn(async move {
+        for round in 0..ROUNDS {
+            put(&only, "a", &round.to_string()).await;
+        }
+    });
+    only.await.unwrap();
+    let count = engine.shared.inline_commits.count();
+    assert!(count > 0);
+
+    // A reader is enough, be it of a row, a range or a snapshot.
+    let (writer, reader) = (engine.clone(), engine.clone());
+    let writer = tokio::spawn(async move {
+        for round in 0..ROUNDS {
+            put(&writer, "a", &round.to_string()).await;
+            let reader = reader.clone();
+            let read = tokio::spawn(async move {
+                match round % 3 {
+                    0 => drop(reader.get(b"a").await.unwrap()),
+                    1 => drop(rows(&reader, range("a", "b")).await),
+                    _ => drop(reader.snapshot().await.unwrap().get(b"a").await.unwrap()),
+                }
+            });
+            read.await.unwrap();
+        }
+    });
+    writer.await.unwrap();
+    assert_eq!(engine.shared.inline_commits.count(), count);
+}
+
+/// Scans that end where the caller's thread leaves them to the pool, before it and behind it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scan_shows_the_same_wherever_it_is_read() {
     const FIRST_ROWS: usize = STEPS * STEP_ROWS;
@@ -96,14 +150,14 @@ async fn a_scan_shows_the_same_wherever_it_is_read() {
         });
         engine.transact(fill).await.unwrap();
         for is_here in [true, false] {
-            let first_rows = &engine.shared.first_rows;
+            let inline_scan = &engine.shared.inline_scan;
             for count in [0, 1, FIRST_ROWS - 1, FIRST_ROWS, FIRST_ROWS + 1, ROWS] {
                 // The machine may be slow.
-                first_rows.forget();
+                inline_scan.forget();
                 if !is_here {
-                    first_rows.took(std::time::Duration::from_secs(3600));
+                    inline_scan.took(Duration::from_secs(3600));
                 }
-                assert_eq!(first_rows.are_read_here(), is_here);
+                assert_eq!(inline_scan.is_allowed(), is_here);
                 let shown = rows(&engine, range(&key(0), &key(count))).await;
                 let keys: Vec<_> = shown.into_iter().map(|(key, _)| key).collect();
                 assert_eq!(keys, (0..count).map(key).collect::<Vec<_>>(), "{is_here}");
@@ -112,25 +166,25 @@ async fn a_scan_shows_the_same_wherever_it_is_read() {
     }
 }
 
-/// Flushed memtables lie beside each other until something merges them; see `upkeep`.
+/// Flushed memtables lie beside each other until something compacts them; see `compactor`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_is_merged_when_writes_pause() {
+async fn everything_is_compacted_when_writes_pause() {
     let (engine, _folder) = open(EmbeddedOptions::default());
     let store = Arc::clone(&engine.shared.store);
     for _ in 0..3 {
         flush_rows(&engine).await;
     }
-    until(|| store.unmerged_tables() == 0).await;
+    until(|| store.uncompacted_tables() == 0).await;
     assert_eq!(rows(&engine, range("a", "zz")).await.len(), 3);
 }
 
-/// A server that is only read after its start gives back the room of what it merges then.
+/// A server that is only read after its start gives back the room of what it compacts then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_merged_after_a_start_gives_its_room_back() {
+async fn what_is_compacted_after_a_start_gives_its_room_back() {
     const RESERVE: u64 = 1000;
     let options = || EmbeddedOptions { disk_reserve_bytes: RESERVE, ..EmbeddedOptions::default() };
     let (engine, folder) = open(options());
-    // No room to merge.
+    // No room to compact.
     *engine.shared.space.pretended_free.lock().unwrap() = Some(RESERVE);
     for _ in 0..3 {
         flush_rows(&engine).await;
@@ -140,18 +194,18 @@ async fn what_is_merged_after_a_start_gives_its_room_back() {
     drop(engine);
     let engine = reopen(folder.path(), options()).unwrap();
     let store = Arc::clone(&engine.shared.store);
-    until(|| store.unmerged_tables() == 0).await;
+    until(|| store.uncompacted_tables() == 0).await;
     until(|| table_files(folder.path()) == 1).await;
     assert_eq!(rows(&engine, range("a", "zz")).await.len(), 3);
 }
 
-/// ScanPool do not begin on the caller's thread where they may have to pass very many of them.
+/// Scans do not begin on the caller's thread where they may have to pass very many of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletions_in_tables_are_counted() {
     const RESERVE: u64 = 1000;
     let options = EmbeddedOptions { disk_reserve_bytes: RESERVE, ..EmbeddedOptions::default() };
     let (engine, _folder) = open(options);
-    // No room to merge, so that they stay.
+    // No room to compact, so that they stay.
     *engine.shared.space.pretended_free.lock().unwrap() = Some(RESERVE);
     let store = Arc::clone(&engine.shared.store);
     flush_rows(&engine).await;
@@ -173,23 +227,23 @@ fn table_files(folder: &Path) -> usize {
     tables.max().unwrap_or(0)
 }
 
-/// The disk has more than the reserve, but what would be merged does not fit: that waits, and when too much of it has
+/// The disk has more than the reserve, but what would be compacted does not fit: that waits, and when too much of it has
 /// piled up, so do writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn merging_waits_for_room() {
+async fn compaction_waits_for_room() {
     const RESERVE: u64 = 1000;
     let options = EmbeddedOptions { disk_reserve_bytes: RESERVE, ..EmbeddedOptions::default() };
     let (engine, _folder) = open(options);
     let (store, space) = (Arc::clone(&engine.shared.store), Arc::clone(&engine.shared.space));
     flush_rows(&engine).await;
-    until(|| store.unmerged_tables() == 0).await;
+    until(|| store.uncompacted_tables() == 0).await;
 
     *space.pretended_free.lock().unwrap() = Some(RESERVE);
     for _ in 0..3 {
         flush_rows(&engine).await;
     }
-    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
-    assert_eq!(store.unmerged_tables(), 3);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(store.uncompacted_tables(), 3);
     assert!(engine.shared.failure.borrow().is_none());
 
     // fjall stops the committer at thirty.
@@ -198,6 +252,7 @@ async fn merging_waits_for_room() {
             writes.delete("a".into());
             Decision::Commit(())
         })
+        .freeing_space()
     };
     let mut refused = None;
     for _ in 0..30 {
@@ -206,21 +261,23 @@ async fn merging_waits_for_room() {
             break;
         }
         flush(&store).await;
-        // Longer than the upkeep leaves it.
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        // Longer than the compactor leaves it.
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(matches!(refused, Some(Error::Full)), "{refused:?}");
     assert!(matches!(engine.transact(write("b")).await, Err(Error::Full)));
 
     *space.pretended_free.lock().unwrap() = None;
-    until(|| store.unmerged_tables() == 0 && space.taking() == disk_space::Admission::Everything)
-        .await;
+    until(|| {
+        store.uncompacted_tables() == 0 && space.admission() == disk_space::Admission::Everything
+    })
+    .await;
     put(&engine, "b", "1").await;
     assert_eq!(rows(&engine, range("a", "zz")).await.len(), 3);
 }
 
 /// Rows whose values are in files of their own come back as room while the disk is nearly full, although there are too
-/// few of them to be merged otherwise.
+/// few of them to be compacted otherwise.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletions_give_room_back_while_the_disk_is_nearly_full() {
     const RESERVE: u64 = 1 << 30;
@@ -233,19 +290,19 @@ async fn deletions_give_room_back_while_the_disk_is_nearly_full() {
         put(&engine, key, &"x".repeat(100_000)).await;
     }
     flush(&store).await;
-    until(|| store.unmerged_tables() == 0).await;
+    until(|| store.uncompacted_tables() == 0).await;
     let before = store.table_bytes();
     assert!(before > 10_000_000, "{before}");
 
     *space.pretended_free.lock().unwrap() = Some(RESERVE - 1);
-    until(|| space.taking() == disk_space::Admission::Deletions).await;
+    until(|| space.admission() == disk_space::Admission::Deletions).await;
     let delete = Apply::new([""; 0], move |_, writes| {
         for key in &keys[1..] {
             writes.delete(key.clone().into());
         }
         Decision::Commit(())
     });
-    engine.transact(delete).await.unwrap();
+    engine.transact(delete.freeing_space()).await.unwrap();
     until(|| store.table_bytes() < before / 10).await;
     assert_eq!(rows(&engine, range("row", "rox")).await.len(), 1);
 }
@@ -274,7 +331,7 @@ fn until(is_so: impl Fn() -> bool) -> impl Future<Output = ()> {
             if is_so() {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
         panic!("it did not come: {place}");
     }
@@ -328,7 +385,7 @@ fn open(options: EmbeddedOptions) -> (EmbeddedEngine, tempfile::TempDir) {
 pub(crate) fn reopen(folder: &Path, options: EmbeddedOptions) -> Result<EmbeddedEngine, OpenError> {
     for _ in 0..100 {
         match EmbeddedEngine::open(folder, options) {
-            Err(OpenError::Locked { .. }) => thread::sleep(std::time::Duration::from_millis(20)),
+            Err(OpenError::Locked { .. }) => thread::sleep(Duration::from_millis(20)),
             opened => return opened,
         }
     }

@@ -6,7 +6,8 @@
 //!
 //! Reads by key run where they are called: they touch memory, or one block of one file. So do the first rows of a scan
 //! ([`scan`]); the rest goes to a bounded pool. Writes go through one queue to one thread; whoever commits holds the
-//! group, so there are no latches and no write conflicts.
+//! group, so there are no latches and no write conflicts. The folder belongs to one process, so there are no versions of
+//! rows either: guards always hold.
 
 mod check;
 mod commit;
@@ -30,10 +31,12 @@ use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
 use crate::scan_pool::ScanPool;
-use crate::{Engine, Error, KeyRange, Reader, Result, Transition, Visitor, panic_message};
+use crate::{
+    Engine, Error, Fullness, KeyRange, Reader, Result, Status, Transition, Visitor, panic_message,
+};
 use commit::committer::{Committer, Message};
 use commit::group::Failure;
-use commit::inline_commit::{InlineCommits, Relief};
+use commit::inline_commit::{InlineCommits, SpareWorker};
 use commit::job::{Job, Pending};
 use scan::inline_scan::{DELETIONS_MAX, InlineScan};
 use scan::row_scan::RowScan;
@@ -62,17 +65,17 @@ pub struct EmbeddedSnapshot {
 struct Shared {
     /// `None` only while dropping: the committer ends when the last sender is gone.
     queue: Option<SyncSender<Message>>,
-    lone_commits: InlineCommits<StoreSink>,
-    /// `None` only while dropping: the look at the disk ends with it.
+    inline_commits: InlineCommits<StoreSink>,
+    /// `None` only while dropping: the disk monitor ends with it.
     running: Option<SyncSender<()>>,
-    space_watch: Option<JoinHandle<()>>,
+    disk_monitor: Option<JoinHandle<()>>,
     space: Arc<DiskSpace>,
     /// Set when no more requests are taken; a running drop stops at its next chunk.
     closing: Arc<AtomicBool>,
-    /// The committer, then the upkeep, which ends after it.
+    /// The committer, then the compactor, which ends after it.
     threads: Mutex<Vec<JoinHandle<()>>>,
     failure: watch::Receiver<Option<Failure>>,
-    first_rows: InlineScan,
+    inline_scan: InlineScan,
     scans: ScanPool,
     /// One drop at a time: a second one would only compete for the same compaction.
     drops: tokio::sync::Mutex<()>,
@@ -97,35 +100,37 @@ impl EmbeddedEngine {
         let (nudge, nudges) = sync_channel(1);
         let reserve = options.disk_reserve_bytes;
         let space = Arc::new(DiskSpace::new(path.as_ref().into(), reserve, Arc::clone(&stats)));
-        let upkeep = Compactor {
+        let compactor = Compactor {
             store: Arc::clone(&store),
             nudges,
             closing: Arc::clone(&closing),
             failures: Arc::clone(&failures),
             space: Arc::clone(&space),
-            merging: Wait::new("merging"),
+            compacting: Wait::new("compaction"),
             reclaiming: Wait::new("reclaiming deleted values"),
         };
         let sink = StoreSink { store: Arc::clone(&store), space: Arc::clone(&space), nudge };
-        let committer = Committer::new(requests, sink, Arc::clone(&stats), failures, Relief::new());
-        let lone_commits = committer.lone_commits();
+        let committer =
+            Committer::new(requests, sink, Arc::clone(&stats), failures, SpareWorker::new());
+        let inline_commits = committer.inline_commits();
         let failed = |source| OpenError::Io { path: path.as_ref().into(), source };
         let committer = spawn("tavola-commit", move || committer.run()).map_err(failed)?;
         // If this fails, the committer ends as well, because the queue is dropped.
-        let upkeep = spawn("tavola-upkeep", move || upkeep.run()).map_err(failed)?;
+        let compactor = spawn("tavola-compact", move || compactor.run()).map_err(failed)?;
         let (running, ended) = sync_channel(0);
-        let watched = Arc::clone(&space);
-        let space_watch = spawn("tavola-space", move || watched.watch(&ended)).map_err(failed)?;
+        let monitored = Arc::clone(&space);
+        let disk_monitor =
+            spawn("tavola-disk", move || monitored.monitor(&ended)).map_err(failed)?;
         let shared = Shared {
             queue: Some(queue),
-            lone_commits,
+            inline_commits,
             running: Some(running),
             closing,
-            threads: Mutex::new(vec![committer, upkeep]),
-            space_watch: Some(space_watch),
+            threads: Mutex::new(vec![committer, compactor]),
+            disk_monitor: Some(disk_monitor),
             space,
             failure,
-            first_rows: InlineScan::new(),
+            inline_scan: InlineScan::new(),
             scans: ScanPool::new(options.scans_running_max, options.scans_waiting_max),
             drops: tokio::sync::Mutex::default(),
             stats,
@@ -143,43 +148,15 @@ impl EmbeddedEngine {
     pub fn disk_bytes(&self) -> u64 {
         self.shared.store.disk_bytes()
     }
-
-    /// Resolves with the reason when a commit has failed: the engine still reads, but writes no more, and the
-    /// process should stop and say so. Never resolves otherwise.
-    pub async fn failed(&self) -> String {
-        let mut failure = self.shared.failure.clone();
-        let message = failure.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
-        match message {
-            Some(message) => message.to_string(),
-            // The committer has ended in good order.
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Finishes what was accepted, then ends the committer. Later requests are told [`Error::Closed`]; reads go
-    /// on. Blocks the calling thread, for as long as the queue takes to empty.
-    pub fn close(&self) {
-        self.shared.closing.store(true, Ordering::Relaxed);
-        if let Some(queue) = &self.shared.queue {
-            // An error means that the committer has ended already, which is what is wanted.
-            let _ = queue.send(Message::Close);
-        }
-        self.shared.join_threads();
-    }
 }
 
 impl Shared {
-    /// Commits a request if it is alone, or else queues it.
+    /// Commits a request on this thread, or else queues it.
     fn commit(&self, job: Box<dyn Job>) -> Result<()> {
-        // What is queued counts until the committer holds the group: nobody who was queued before is overtaken.
-        let is_next = self.stats.queue_depth.load(Ordering::Relaxed) == 0;
-        let is_open = !self.closing.load(Ordering::Relaxed);
-        let left = if is_open && is_next && job.is_alone() {
-            self.lone_commits.commit(job)
-        } else {
-            Err(job)
-        };
-        left.or_else(|job| self.submit(Message::Job(job)))
+        if self.closing.load(Ordering::Relaxed) {
+            return Err(self.closed());
+        }
+        self.inline_commits.try_commit(job).or_else(|job| self.submit(Message::Job(job)))
     }
 
     /// Queues a request without waiting.
@@ -209,7 +186,8 @@ impl Shared {
         range: KeyRange,
         visitor: V,
     ) -> Result<V> {
-        let begins_here = self.first_rows.are_read_here()
+        self.inline_commits.note_call();
+        let begins_here = self.inline_scan.is_allowed()
             && !self.scans.is_crowded()
             && self.store.deletions() <= DELETIONS_MAX;
         if !begins_here {
@@ -218,15 +196,15 @@ impl Shared {
             return self.scans.run(scan).await?;
         }
         let begin = || {
-            let mut walk = RowScan::new(snapshot, &range, visitor)?;
-            let progress = walk.begin()?;
-            Ok((walk, progress))
+            let mut scan = RowScan::new(snapshot, &range, visitor)?;
+            let progress = scan.begin()?;
+            Ok((scan, progress))
         };
-        let begun = catch_unwind(AssertUnwindSafe(|| self.first_rows.read(begin)));
+        let begun = catch_unwind(AssertUnwindSafe(|| self.inline_scan.run(begin)));
         match begun.unwrap_or_else(|panic| Err(Error::Panicked(panic_message(&*panic).into())))? {
-            (walk, ControlFlow::Break(())) => Ok(walk.into_visitor()),
-            (walk, ControlFlow::Continue(())) => {
-                self.scans.run(move |cancelled| walk.finish(cancelled)).await?
+            (scan, ControlFlow::Break(())) => Ok(scan.into_visitor()),
+            (scan, ControlFlow::Continue(())) => {
+                self.scans.run(move |cancelled| scan.finish(cancelled)).await?
             }
         }
     }
@@ -251,7 +229,7 @@ impl Shared {
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         // A transition may own the last clone of the engine; its drop then runs on the committer itself, which
-        // can wait neither for itself nor for the upkeep that ends after it.
+        // can wait neither for itself nor for the compactor that ends after it.
         let is_own = threads.first().is_some_and(|own| own.thread().id() == thread::current().id());
         if !is_own {
             for thread in threads {
@@ -271,8 +249,8 @@ impl Drop for Shared {
         self.closing.store(true, Ordering::Relaxed);
         self.queue = None;
         self.running = None;
-        if let Some(watch) = self.space_watch.take() {
-            let _ = watch.join();
+        if let Some(monitor) = self.disk_monitor.take() {
+            let _ = monitor.join();
         }
         self.join_threads();
     }
@@ -280,6 +258,7 @@ impl Drop for Shared {
 
 impl Reader for EmbeddedEngine {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.shared.inline_commits.note_call();
         self.shared.store.get(key)
     }
 
@@ -316,8 +295,41 @@ impl Engine for EmbeddedEngine {
     }
 }
 
+impl Status for EmbeddedEngine {
+    fn fullness(&self) -> Fullness {
+        let stats = &self.shared.stats;
+        Fullness {
+            free_bytes: Some(stats.disk_free_bytes.load(Ordering::Relaxed)),
+            takes_writes: stats.disk_full.load(Ordering::Relaxed) == 0,
+        }
+    }
+
+    /// When a commit has failed: the engine still reads, but writes no more.
+    async fn failed(&self) -> String {
+        let mut failure = self.shared.failure.clone();
+        let message = failure.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
+        match message {
+            Some(message) => message.to_string(),
+            // The committer has ended in good order.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Finishes what was accepted, then ends the committer. Later requests are told [`Error::Closed`]; reads go
+    /// on.
+    fn close(&self) {
+        self.shared.closing.store(true, Ordering::Relaxed);
+        if let Some(queue) = &self.shared.queue {
+            // An error means that the committer has ended already, which is what is wanted.
+            let _ = queue.send(Message::Close);
+        }
+        self.shared.join_threads();
+    }
+}
+
 impl Reader for EmbeddedSnapshot {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.shared.inline_commits.note_call();
         self.snapshot.get(key)
     }
 

@@ -135,6 +135,10 @@ impl Transition for Remove {
         &self.0
     }
 
+    fn frees_space(&self) -> bool {
+        true
+    }
+
     fn apply(&mut self, _: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
         writes.delete(self.0[0].clone());
         Decision::Commit(())

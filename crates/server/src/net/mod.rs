@@ -6,7 +6,6 @@ pub(crate) mod memory_budget;
 pub(crate) mod overload;
 pub(crate) mod self_wake;
 pub(crate) mod sniff;
-pub(crate) mod solitude;
 pub(crate) mod stall_timeout;
 pub(crate) mod stream_window;
 pub(crate) mod tls;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tavola_engine::{Decision, Engine, Transition, WriteSet};
 use tavola_wire::{StorageError, Ticks};
 
-use super::entity_change::{Applied, EntityChange};
+use super::entity_change::{Applied, ChangeKind, EntityChange};
 use crate::context::RequestContext;
 use crate::error::engine_error;
 use crate::storage::catalogue::Table;
@@ -29,7 +29,7 @@ pub(crate) async fn commit(
         .map(|change| table.keys().key(&change.partition_key, &change.row_key))
         .collect();
     let (now, body) = (context.stamp(), context.body.clone());
-    let transition = ChangeSet { keys, changes, now, alone: context.alone, _body: body };
+    let transition = ChangeSet { keys, changes, now, _body: body };
     let verdict = context.state.engine.transact(transition).await;
     verdict.map_err(|error| Refused { index: 0, error: engine_error(error) })?
 }
@@ -38,7 +38,6 @@ struct ChangeSet {
     keys: Vec<Bytes>,
     changes: Vec<EntityChange>,
     now: Ticks,
-    alone: bool,
     /// The request may be abandoned while its changes wait to be committed; they need memory all the same, and the
     /// body carries what is reserved for it.
     _body: Bytes,
@@ -51,8 +50,8 @@ impl Transition for ChangeSet {
         &self.keys
     }
 
-    fn is_alone(&self) -> bool {
-        self.alone
+    fn frees_space(&self) -> bool {
+        self.changes.iter().all(|change| matches!(change.kind, ChangeKind::Delete(_)))
     }
 
     fn apply(

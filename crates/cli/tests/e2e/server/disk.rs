@@ -19,8 +19,8 @@ use crate::support::{Client, Launch, Response, Server};
 const LOOKS: usize = 600;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Rows from one client, after which it is taken to be alone with the server.
-const LONE_ROWS: usize = 400;
+/// Rows from one client after which the thread that serves it commits by itself.
+const INLINE_ROWS: usize = 400;
 
 /// The name of the threads that serve connections.
 const SERVING_THREAD: &str = "tokio-rt-worker";
@@ -110,7 +110,7 @@ fn assert_rows(client: &Client, table: &str, rows: usize) {
 /// everything.
 fn assert_stops_and_recovers(fault: &str, reason: &str) {
     assert_stops_and_recovers_after(20, fault, reason);
-    assert_stops_and_recovers_after(LONE_ROWS, fault, reason);
+    assert_stops_and_recovers_after(INLINE_ROWS, fault, reason);
 }
 
 fn assert_stops_and_recovers_after(rows: usize, fault: &str, reason: &str) {
@@ -167,15 +167,15 @@ fn a_disk_that_stalls_does_not_keep_readers_waiting() {
     assert!(!is_possible || threads.contains(&SERVING_THREAD), "{threads:?}");
 }
 
-/// Reads while a commit of a client that was alone waits, and answers which thread it was that waited.
+/// Reads while an inline commit waits, and answers which thread it was that waited.
 fn assert_reads_while_stalled(faults: &Faults, server: &Arc<Server>) -> &'static str {
     let client = Client::new(server);
     let table = client.new_table();
-    for number in 0..LONE_ROWS {
+    for number in 0..INLINE_ROWS {
         client.insert(&table, &row(number)).expect(204);
     }
     faults.switch_on("stall");
-    let (writers_table, last) = (table.clone(), row(LONE_ROWS));
+    let (writers_table, last) = (table.clone(), row(INLINE_ROWS));
     let writer = std::thread::spawn(move || client.insert(&writers_table, &last));
     let mark = |thread: &str| faults.folder.path().join(format!("stalled-{thread}"));
     let waiting = || [SERVING_THREAD, "tavola-commit"].into_iter().find(|name| mark(name).exists());
@@ -183,7 +183,7 @@ fn assert_reads_while_stalled(faults: &Faults, server: &Arc<Server>) -> &'static
     let (reader, readers_table) = (Client::new(server), table.clone());
     let reader = std::thread::spawn(move || {
         reader.entity(&readers_table, ("p", "000007")).expect(200);
-        let unsynced = format!("{LONE_ROWS:06}");
+        let unsynced = format!("{INLINE_ROWS:06}");
         assert_eq!(reader.entity(&readers_table, ("p", &unsynced)).status, 404);
     });
     wait_until(server, || reader.is_finished());
@@ -193,11 +193,11 @@ fn assert_reads_while_stalled(faults: &Faults, server: &Arc<Server>) -> &'static
     faults.switch_off("stall");
     writer.join().unwrap().expect(204);
     std::fs::remove_dir(mark(thread)).unwrap();
-    assert_rows(&Client::new(server), &table, LONE_ROWS + 1);
+    assert_rows(&Client::new(server), &table, INLINE_ROWS + 1);
     thread
 }
 
-/// Merging tables is nobody's request: without room for it the service goes on, and merges when there is.
+/// Compaction is nobody's request: without room for it the service goes on, and compacts when there is.
 #[test]
 fn a_compaction_without_room_does_not_stop_the_service() {
     let faults = Faults::new();
@@ -205,8 +205,8 @@ fn a_compaction_without_room_does_not_stop_the_service() {
     let client = Client::new(&server);
     let table = client.new_table();
     faults.switch_on("unmergeable");
-    let waits = || server.log().contains("merging waits until there is room");
-    // Enough for a flush when it pauses, and again, so that there is something to merge.
+    let waits = || server.log().contains("compaction waits until there is room");
+    // Enough for a flush when it pauses, and again, so that there is something to compact.
     for _ in 0..3 {
         for number in 0..40 {
             let keys = ("p", &*format!("{number:06}"));

@@ -2,7 +2,7 @@
  *
  * A fault is on while a file of its name is in the folder FAULTS: "sync" fails every sync, "quick" leaves it out,
  * "stall" keeps it waiting and makes a folder "stalled-" with the name of the thread that waits, "full" fails every write
- * to a file, "unmergeable" those of the thread that merges tables, "readonly" every write and every file that would be
+ * to a file, "unmergeable" those of the thread that compacts tables, "readonly" every write and every file that would be
  * opened for writing. Sockets and standard output and error are left alone.
  */
 #define _GNU_SOURCE
@@ -74,7 +74,7 @@ int fdatasync(int fd) {
 static int merges(void) {
     char thread[16];
     thread_name(thread);
-    return strcmp(thread, "tavola-upkeep") == 0;
+    return strcmp(thread, "tavola-compact") == 0;
 }
 
 static int write_fault(int fd) {

@@ -10,6 +10,7 @@ mod hostile;
 mod local_user;
 mod measuring;
 mod network_path;
+mod rerun;
 mod running;
 mod secrets;
 mod shared_key;

@@ -15,6 +15,9 @@ use super::http;
 /// The variable that names another binary to test than the one just built.
 const BINARY: &str = "TAVOLA_BIN";
 
+/// The variable that has a server run every change more than once. A test run that has it set passes it on.
+pub(crate) const RERUN: &str = "TAVOLA_TEST_RERUN";
+
 /// The phrase that test tools wait for.
 pub(crate) const LISTENING: &str = "Table service is successfully listening at ";
 
@@ -70,7 +73,8 @@ impl Launch {
         let mut command = Command::new(words.next().expect("the binary"));
         command.args(words);
         for (name, _) in std::env::vars() {
-            if name.starts_with("TAVOLA_") || name.starts_with("AZURITE_") {
+            let is_setting = name.starts_with("TAVOLA_") || name.starts_with("AZURITE_");
+            if is_setting && name != RERUN {
                 command.env_remove(name);
             }
         }

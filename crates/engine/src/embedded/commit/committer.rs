@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::embedded::commit::group::{Failures, Group, SharedGroup, Sink, fail};
-use crate::embedded::commit::inline_commit::{InlineCommits, LOOK_EVERY, Relief};
+use crate::embedded::commit::inline_commit::{InlineCommits, SpareWorker, WATCHDOG_PERIOD};
 use crate::embedded::commit::job::Job;
 use crate::embedded::locks::lock_if_free;
 use crate::embedded::stats::Stats;
@@ -22,8 +22,8 @@ use crate::panic_message;
 
 pub(crate) enum Message {
     Job(Box<dyn Job>),
-    /// Clean up now, and say when it is done.
-    Tidy(oneshot::Sender<()>),
+    /// Do the housekeeping now, and say when it is done.
+    Housekeep(oneshot::Sender<()>),
     /// Finish the queue, then end.
     Close,
 }
@@ -34,9 +34,9 @@ pub(crate) struct Committer<S> {
     group: SharedGroup<S>,
     stats: Arc<Stats>,
     failures: Failures,
-    relief: Arc<Relief>,
-    /// The lone commits that had begun at the last look.
-    begun_before: u64,
+    spare_worker: Arc<SpareWorker>,
+    /// The inline commit that was the latest when the watchdog last looked.
+    inline_commit_before: u64,
     closing: bool,
 }
 
@@ -46,17 +46,25 @@ impl<S: Sink> Committer<S> {
         sink: S,
         stats: Arc<Stats>,
         failures: Failures,
-        relief: Relief,
+        spare_worker: SpareWorker,
     ) -> Self {
         let group = Group::new(sink, Arc::clone(&stats), Arc::clone(&failures));
-        let (group, relief) = (Arc::new(Mutex::new(Some(group))), Arc::new(relief));
-        Self { queue, group, stats, failures, relief, begun_before: 0, closing: false }
+        Self {
+            queue,
+            group: Arc::new(Mutex::new(Some(group))),
+            stats,
+            failures,
+            spare_worker: Arc::new(spare_worker),
+            inline_commit_before: 0,
+            closing: false,
+        }
     }
 
-    /// For those who commit without the committer.
-    pub(crate) fn lone_commits(&self) -> InlineCommits<S> {
+    /// The same group, for commits on the threads of callers.
+    pub(crate) fn inline_commits(&self) -> InlineCommits<S> {
         let (group, failures) = (Arc::clone(&self.group), Arc::clone(&self.failures));
-        InlineCommits::new(group, failures, Arc::clone(&self.relief))
+        let (stats, spare_worker) = (Arc::clone(&self.stats), Arc::clone(&self.spare_worker));
+        InlineCommits::new(group, failures, stats, spare_worker)
     }
 
     /// Commits group after group until the queue is closed and empty.
@@ -67,14 +75,14 @@ impl<S: Sink> Committer<S> {
             // themselves unanswered find the reason.
             fail(&self.failures, &format!("the committer panicked: {}", panic_message(&*panic)));
         }
-        *hold(&self.group, &self.relief) = None;
+        *hold(&self.group, &self.spare_worker) = None;
     }
 
     /// Waits for a request and commits it together with all that have gathered. Breaks when there will be no more.
     pub(crate) fn run_once(&mut self) -> ControlFlow<()> {
         let Some(first) = self.wait() else { return ControlFlow::Break(()) };
-        let mut group = hold(&self.group, &self.relief);
-        // A lone commit has panicked, and the process is about to stop.
+        let mut group = hold(&self.group, &self.spare_worker);
+        // An inline commit has panicked, and the process is about to stop.
         let Some(group) = group.as_mut() else { return ControlFlow::Break(()) };
         let mut next = Some(first);
         while let Some(message) = next {
@@ -84,7 +92,7 @@ impl<S: Sink> Committer<S> {
                     self.stats.queue_depth.fetch_sub(1, Ordering::Relaxed);
                     group.admit(job);
                 }
-                Message::Tidy(done) => group.tidy(done),
+                Message::Housekeep(done) => group.housekeep(done),
                 Message::Close => self.closing = true,
             }
             next = if group.is_full() { None } else { self.queue.try_recv().ok() };
@@ -97,15 +105,15 @@ impl<S: Sink> Committer<S> {
         if self.closing {
             return self.queue.try_recv().ok();
         }
-        while let Some(rest) = self.rest() {
-            let next = if rest.is_zero() {
+        while let Some(timeout) = self.idle_timeout() {
+            let next = if timeout.is_zero() {
                 Err(RecvTimeoutError::Timeout)
             } else {
-                self.queue.recv_timeout(rest)
+                self.queue.recv_timeout(timeout)
             };
             match next {
                 Ok(message) => return Some(message),
-                Err(RecvTimeoutError::Timeout) => self.look(),
+                Err(RecvTimeoutError::Timeout) => self.on_idle(),
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
@@ -113,28 +121,33 @@ impl<S: Sink> Committer<S> {
     }
 
     /// How long to wait for a request before there is something else to do; `None` if there is nothing.
-    fn rest(&self) -> Option<Duration> {
-        let Some(mut group) = lock_if_free(&self.group) else { return Some(LOOK_EVERY) };
+    fn idle_timeout(&self) -> Option<Duration> {
+        let Some(mut group) = lock_if_free(&self.group) else { return Some(WATCHDOG_PERIOD) };
         let group = group.as_mut()?;
-        let until_look = group.watch.keep().then_some(LOOK_EVERY);
-        until_look.into_iter().chain(group.until_tidy()).min()
+        let until_look = group.watchdog.keep_running().then_some(WATCHDOG_PERIOD);
+        until_look.into_iter().chain(group.until_housekeeping()).min()
     }
 
-    fn look(&mut self) {
-        let begun = self.relief.begun.load(Ordering::Relaxed);
-        let begun_before = std::mem::replace(&mut self.begun_before, begun);
+    /// Does the housekeeping; or, if an inline commit still holds the group since the last time, has another thread take the
+    /// place of the one that commits.
+    fn on_idle(&mut self) {
+        let current = self.spare_worker.current_commit();
+        let before = std::mem::replace(&mut self.inline_commit_before, current);
         match lock_if_free(&self.group) {
-            Some(mut group) => group.iter_mut().for_each(Group::tidy_if_rested),
-            None if begun == begun_before => self.relief.call(),
+            Some(mut group) => group.iter_mut().for_each(Group::housekeep_if_idle),
+            None if current == before => self.spare_worker.wake(),
             None => {}
         }
     }
 }
 
-fn hold<'a, S>(group: &'a SharedGroup<S>, relief: &Relief) -> MutexGuard<'a, Option<Group<S>>> {
+fn hold<'a, S>(
+    group: &'a SharedGroup<S>,
+    spare_worker: &SpareWorker,
+) -> MutexGuard<'a, Option<Group<S>>> {
     lock_if_free(group).unwrap_or_else(|| {
-        // From here nobody looks.
-        relief.call();
+        // While this waits, there is no watchdog.
+        spare_worker.wake();
         group.lock().unwrap_or_else(PoisonError::into_inner)
     })
 }

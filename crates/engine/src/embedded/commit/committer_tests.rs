@@ -146,29 +146,39 @@ fn a_commit_that_never_began_is_told_apart() {
 fn what_there_is_no_room_for_is_refused() {
     let mut bench = Bench::new();
     let all = [Admission::Everything, Admission::Deletions, Admission::Nothing];
-    for (taking, taken) in
-        all.into_iter().zip([[true; 3], [false, true, true], [false, false, true]])
+    for (admission, taken) in
+        all.into_iter().zip([[true; 4], [false, false, true, true], [false, false, false, true]])
     {
-        bench.sink.state.borrow_mut().taking = Some(taking);
+        bench.sink.state.borrow_mut().admission = Some(admission);
         let put = Apply::new([""; 0], |_, writes| {
             writes.put("a".into(), "1".into());
             Decision::Commit(())
         });
-        let delete = Apply::new([""; 0], |_, writes| {
+        // Takes room, whatever it removes beside it: a row that moves in an index, say.
+        let small = Apply::new([""; 0], |_, writes| {
             writes.delete("a".into());
+            writes.put("b".into(), "1".into());
             Decision::Commit(())
         });
+        let delete = Apply::new([""; 0], |_, writes| {
+            writes.delete("a".into());
+            writes.put("note".into(), "gone".into());
+            Decision::Commit(())
+        });
+        let delete = delete.freeing_space();
         let nothing = Apply::new([""; 0], |_, _| Decision::Commit(()));
-        let answers = [bench.send(put), bench.send(delete), bench.send(nothing)];
+        let answers = [bench.send(put), bench.send(small), bench.send(delete), bench.send(nothing)];
         assert!(bench.committer.run_once().is_continue());
         for (answer, taken) in answers.into_iter().zip(taken) {
             match answered(answer) {
-                Ok(()) => assert!(taken, "{taking:?}"),
-                Err(error) => assert!(!taken && matches!(error, Error::Full), "{taking:?} {error}"),
+                Ok(()) => assert!(taken, "{admission:?}"),
+                Err(error) => {
+                    assert!(!taken && matches!(error, Error::Full), "{admission:?} {error}");
+                }
             }
         }
     }
-    assert_eq!(bench.stats.full_refusals.load(Ordering::Relaxed), 3);
+    assert_eq!(bench.stats.full_refusals.load(Ordering::Relaxed), 5);
 }
 
 #[test]
@@ -183,15 +193,15 @@ fn closing_finishes_the_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lone_request_is_committed_where_it_is_brought() {
+async fn a_request_of_the_only_caller_is_committed_inline() {
     let mut bench = Bench::new();
-    let lone = bench.lone();
-    assert!(!bring(&lone, increment()).1, "nobody looks after it");
-    assert!(bench.looks());
-    assert!(!bring(&lone, increment()).1, "nobody knows how long a commit takes");
+    let inline = bench.inline();
+    assert!(!bring(&inline, increment()).1, "there is no watchdog");
+    assert!(bench.is_watched());
+    assert!(!bring(&inline, increment()).1, "nobody knows how long a commit takes");
     assert_eq!(bench.commit_one(increment()), 1);
     for expected in 2..10 {
-        let (answer, taken) = bring(&lone, increment());
+        let (answer, taken) = bring(&inline, increment());
         assert!(taken);
         assert_eq!(answered(answer).unwrap(), expected);
         assert_eq!(bench.stats.group_size.count(), expected);
@@ -199,82 +209,82 @@ async fn a_lone_request_is_committed_where_it_is_brought() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_committer_looks_after_lone_commits_while_there_are_any() {
+async fn the_watchdog_runs_while_there_are_inline_commits() {
     let mut bench = Bench::new();
-    let lone = bench.lone();
+    let inline = bench.inline();
     bench.commit_one(increment());
-    assert!(!bench.looks());
-    assert!(!bring(&lone, increment()).1);
+    assert!(!bench.is_watched());
+    assert!(!bring(&inline, increment()).1);
     for _ in 0..3 {
-        assert!(bench.looks());
-        assert!(bring(&lone, increment()).1);
+        assert!(bench.is_watched());
+        assert!(bring(&inline, increment()).1);
     }
-    assert!(bench.looks());
+    assert!(bench.is_watched());
     // None came since the last look.
-    assert!(!bench.looks());
-    assert!(!bring(&lone, increment()).1);
-    // When all is tidy it sleeps, but not before the next is committed and tidied up.
-    bench.tidy();
-    assert!(bring(&lone, increment()).1);
-    assert!(bench.looks());
-    assert!(!bench.looks());
-    bench.tidy();
-    assert_eq!(bench.committer.rest(), None);
+    assert!(!bench.is_watched());
+    assert!(!bring(&inline, increment()).1);
+    // When there is nothing to do it sleeps, but not before the next is committed and the housekeeping done.
+    bench.housekeep();
+    assert!(bring(&inline, increment()).1);
+    assert!(bench.is_watched());
+    assert!(!bench.is_watched());
+    bench.housekeep();
+    assert_eq!(bench.committer.idle_timeout(), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_for_a_lone_commit_is_given_back() {
+async fn what_is_not_for_an_inline_commit_is_given_back() {
     let mut bench = Bench::new();
-    let lone = bench.lone();
-    let mut lone_on_a_slow_disk = bench.lone();
-    lone_on_a_slow_disk.quick = Duration::ZERO;
+    let inline = bench.inline();
+    let mut inline_on_a_slow_disk = bench.inline();
+    inline_on_a_slow_disk.set_quick(Duration::ZERO);
     bench.commit_one(increment());
-    assert!(!bring(&lone, increment()).1);
-    assert!(bench.looks());
+    assert!(!bring(&inline, increment()).1);
+    assert!(bench.is_watched());
 
     let several = Apply::new(["a", "b"], |_, _| Decision::Commit(()));
-    assert!(!bring(&lone, several).1);
+    assert!(!bring(&inline, several).1);
     {
         let _others = bench.committer.group.lock().unwrap();
-        assert!(!bring(&lone, increment()).1);
+        assert!(!bring(&inline, increment()).1);
     }
-    assert!(!bring(&lone_on_a_slow_disk, increment()).1);
-    assert!(bring(&lone, increment()).1);
+    assert!(!bring(&inline_on_a_slow_disk, increment()).1);
+    assert!(bring(&inline, increment()).1);
 
     bench.queue.try_send(Message::Close).expect("room in the queue");
     bench.committer.run();
-    assert!(!bring(&lone, increment()).1);
+    assert!(!bring(&inline, increment()).1);
 }
 
 #[test]
-fn where_no_other_thread_could_take_over_there_are_no_lone_commits() {
+fn where_no_other_thread_could_take_over_there_are_no_inline_commits() {
     let one_thread = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
     let current_thread = tokio::runtime::Builder::new_current_thread().build().unwrap();
     for runtime in [Some(one_thread), Some(current_thread), None] {
         let _entered = runtime.as_ref().map(tokio::runtime::Runtime::enter);
         let mut bench = Bench::new();
-        let lone = bench.lone();
+        let inline = bench.inline();
         bench.commit_one(increment());
-        assert!(!bring(&lone, increment()).1);
-        assert!(!bench.looks());
-        assert!(!bring(&lone, increment()).1);
+        assert!(!bring(&inline, increment()).1);
+        assert!(!bench.is_watched());
+        assert!(!bring(&inline, increment()).1);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_panic_in_a_lone_commit_is_a_failure_with_its_reason() {
+async fn a_panic_in_an_inline_commit_is_a_failure_with_its_reason() {
     let mut bench = Bench::new();
-    let lone = bench.lone();
+    let inline = bench.inline();
     bench.commit_one(increment());
-    assert!(!bring(&lone, increment()).1);
-    assert!(bench.looks());
+    assert!(!bring(&inline, increment()).1);
+    assert!(bench.is_watched());
     bench.sink.state.borrow_mut().on_commit = Some(Box::new(|| panic!("a broken commit")));
-    let (mut unanswered, taken) = bring(&lone, increment());
+    let (mut unanswered, taken) = bring(&inline, increment());
     assert!(taken && unanswered.try_recv().is_err());
     let failure = bench.failure.borrow().clone().expect("a failure");
     assert_eq!(&*failure, "a commit panicked: a broken commit");
     // Nobody writes any more.
-    assert!(!bring(&lone, increment()).1);
+    assert!(!bring(&inline, increment()).1);
     bench.send(increment());
     assert!(bench.committer.run_once().is_break());
 }
@@ -297,7 +307,7 @@ struct Recorded {
     rows: BTreeMap<Bytes, Bytes>,
     commits: Vec<usize>,
     on_commit: Option<Box<dyn FnMut()>>,
-    taking: Option<Admission>,
+    admission: Option<Admission>,
     /// Fail, and say whether nothing was written.
     failure: Option<bool>,
 }
@@ -307,31 +317,33 @@ impl Bench {
         let (queue, requests) = sync_channel(2 * GROUP_TRANSITIONS_MAX);
         let (failure_sender, failure) = watch::channel(None);
         let (sink, stats) = (Recorder::default(), Arc::new(Stats::default()));
-        let (failures, relief) = (Arc::new(failure_sender), Relief::new());
+        let (failures, spare_worker) = (Arc::new(failure_sender), SpareWorker::new());
         let committer =
-            Committer::new(requests, sink.clone(), Arc::clone(&stats), failures, relief);
+            Committer::new(requests, sink.clone(), Arc::clone(&stats), failures, spare_worker);
         Self { queue, committer, sink, stats, failure }
     }
 
-    fn lone(&self) -> InlineCommits<Recorder> {
-        let mut lone = self.committer.lone_commits();
-        // Whatever else this machine does.
-        lone.quick = Duration::from_secs(3600);
-        lone
+    /// As one task that has the engine to itself sees it, whatever else this machine does. The first commit's time is
+    /// unknown all the same.
+    fn inline(&self) -> InlineCommits<Recorder> {
+        let mut inline = self.committer.inline_commits();
+        inline.allow_everybody();
+        inline.set_quick(Duration::from_secs(3600));
+        inline
     }
 
-    /// Whether the committer, on going to rest, looks after lone commits.
-    fn looks(&self) -> bool {
-        let rest = self.committer.rest();
+    /// Whether the committer, on going to sleep, is a watchdog.
+    fn is_watched(&self) -> bool {
+        let timeout = self.committer.idle_timeout();
         let group = self.committer.group.lock().unwrap();
-        let is_kept = group.as_ref().is_some_and(|group| group.watch.is_kept);
-        assert!(!is_kept || rest.is_some_and(|rest| rest <= LOOK_EVERY));
-        is_kept
+        let is_watched = group.as_ref().is_some_and(|group| group.watchdog.is_running());
+        assert!(!is_watched || timeout.is_some_and(|timeout| timeout <= WATCHDOG_PERIOD));
+        is_watched
     }
 
-    fn tidy(&mut self) {
+    fn housekeep(&mut self) {
         let (done, _) = oneshot::channel();
-        self.queue.try_send(Message::Tidy(done)).expect("room in the queue");
+        self.queue.try_send(Message::Housekeep(done)).expect("room in the queue");
         assert!(self.committer.run_once().is_continue());
     }
 
@@ -350,13 +362,13 @@ impl Bench {
     }
 }
 
-/// Brings a request to be committed alone; false if it was given back.
+/// Brings a request to be committed inline; false if it was given back.
 fn bring<T: Transition>(
-    lone: &InlineCommits<Recorder>,
+    inline: &InlineCommits<Recorder>,
     transition: T,
 ) -> (oneshot::Receiver<Result<T::Verdict>>, bool) {
     let (reply, answer) = oneshot::channel();
-    let taken = lone.commit(Box::new(Pending::new(transition, reply))).is_ok();
+    let taken = inline.try_commit(Box::new(Pending::new(transition, reply))).is_ok();
     (answer, taken)
 }
 
@@ -394,11 +406,11 @@ impl Sink for Recorder {
         Ok(())
     }
 
-    fn taking(&self) -> Admission {
-        self.state.borrow().taking.unwrap_or(Admission::Everything)
+    fn admission(&self) -> Admission {
+        self.state.borrow().admission.unwrap_or(Admission::Everything)
     }
 
-    fn tidy(&self) -> bool {
+    fn housekeep(&self) -> bool {
         false
     }
 }

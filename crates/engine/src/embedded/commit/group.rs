@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
-use crate::embedded::commit::inline_commit::Watch;
+use crate::embedded::commit::inline_commit::Watchdog;
 use crate::embedded::commit::job::Job;
 use crate::embedded::stats::Stats;
 use crate::embedded::store::disk_space::Admission;
@@ -24,12 +24,12 @@ use crate::{Error, Result, Write, WriteSet, panic_message};
 pub(crate) const GROUP_TRANSITIONS_MAX: usize = 1024;
 
 /// Bytes after which no further transition joins a group: bounds the time of one sync. One transition may be
-/// larger; it is then alone with those before it.
+/// larger; it is then the last of its group.
 pub(crate) const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// How long nothing must be committed before the committer lets the sink tidy up. Requests that write nothing do not
-/// count: those that are refused on a full disk are tried again and again, and tidying is what makes room.
-const TIDY_AFTER: Duration = Duration::from_secs(1);
+/// How long nothing must be committed before the sink is let do its housekeeping. Requests that write nothing do not
+/// count: those that are refused on a full disk are tried again and again, and housekeeping is what makes room.
+const HOUSEKEEPING_AFTER: Duration = Duration::from_secs(1);
 
 /// The writes of a group; `None` is a deletion. The last write of a key wins.
 pub(crate) type Overlay = HashMap<Bytes, Option<Bytes>>;
@@ -53,12 +53,12 @@ pub(crate) trait Sink {
     fn commit(&self, overlay: &mut Overlay) -> Result<(), CommitError>;
 
     /// What there is room for.
-    fn taking(&self) -> Admission {
+    fn admission(&self) -> Admission {
         Admission::Everything
     }
 
-    /// Cleans up while nothing is to be done; true if there will be more to clean later.
-    fn tidy(&self) -> bool;
+    /// Lets go of what nobody needs any more, while nothing is to be committed; true if there will be more later.
+    fn housekeep(&self) -> bool;
 }
 
 /// Why a group was not committed.
@@ -74,11 +74,11 @@ pub(crate) struct Group<S> {
     sink: S,
     stats: Arc<Stats>,
     failures: Failures,
-    may_tidy: bool,
-    /// The last commit, or the last time it tidied up.
-    rests_since: Instant,
-    last_took: Duration,
-    pub(crate) watch: Watch,
+    needs_housekeeping: bool,
+    /// The last commit, or the last housekeeping.
+    idle_since: Instant,
+    last_commit_time: Duration,
+    pub(crate) watchdog: Watchdog,
     jobs: Vec<(Box<dyn Job>, Result<()>)>,
     bytes: usize,
     overlay: Overlay,
@@ -93,11 +93,11 @@ impl<S: Sink> Group<S> {
             sink,
             stats,
             failures,
-            // What was left unmerged before is merged now, whether or not anything is committed.
-            may_tidy: true,
-            rests_since: Instant::now(),
-            last_took: Duration::MAX,
-            watch: Watch::default(),
+            // What was left uncompacted before is compacted now, whether or not anything is committed.
+            needs_housekeeping: true,
+            idle_since: Instant::now(),
+            last_commit_time: Duration::MAX,
+            watchdog: Watchdog::default(),
             jobs: Vec::new(),
             bytes: 0,
             overlay: Overlay::new(),
@@ -112,26 +112,28 @@ impl<S: Sink> Group<S> {
     }
 
     /// How long the last commit took.
-    pub(crate) fn last_took(&self) -> Duration {
-        self.last_took
+    pub(crate) fn last_commit_time(&self) -> Duration {
+        self.last_commit_time
     }
 
-    /// How long until there may be something to clean up; `None` if there will be nothing before the next commit.
-    pub(crate) fn until_tidy(&self) -> Option<Duration> {
-        self.may_tidy.then(|| TIDY_AFTER.saturating_sub(self.rests_since.elapsed()))
+    /// How long until housekeeping is due; `None` if it will not be before the next commit.
+    pub(crate) fn until_housekeeping(&self) -> Option<Duration> {
+        self.needs_housekeeping
+            .then(|| HOUSEKEEPING_AFTER.saturating_sub(self.idle_since.elapsed()))
     }
 
-    /// Cleans up, if nothing was committed for long enough.
-    pub(crate) fn tidy_if_rested(&mut self) {
-        if self.until_tidy().is_some_and(|left| left.is_zero()) {
-            self.may_tidy = self.sink.tidy();
-            self.rests_since = Instant::now();
+    /// Does the housekeeping if nothing was committed for long enough.
+    pub(crate) fn housekeep_if_idle(&mut self) {
+        if self.until_housekeeping().is_some_and(|left| left.is_zero()) {
+            self.needs_housekeeping = self.sink.housekeep();
+            self.idle_since = Instant::now();
         }
     }
 
-    pub(crate) fn tidy(&mut self, done: oneshot::Sender<()>) {
+    /// Does the housekeeping now, and says when it is done.
+    pub(crate) fn housekeep(&mut self, done: oneshot::Sender<()>) {
         // Within a group this is still between two batches: the group is applied, but not yet committed.
-        self.may_tidy = self.sink.tidy();
+        self.needs_housekeeping = self.sink.housekeep();
         // Whoever asked may have stopped waiting.
         let _ = done.send(());
     }
@@ -146,6 +148,9 @@ impl<S: Sink> Group<S> {
         self.jobs.push((job, outcome));
     }
 
+    /// Guards are not looked at: no version of this engine can be outdated, see [`Version::UNTRACKED`].
+    ///
+    /// [`Version::UNTRACKED`]: crate::Version::UNTRACKED
     fn apply(&mut self, job: &mut dyn Job) -> Result<()> {
         self.values.clear();
         for key in job.keys() {
@@ -158,7 +163,7 @@ impl<S: Sink> Group<S> {
         let (values, writes) = (&self.values, &mut self.writes);
         let applied = catch_unwind(AssertUnwindSafe(|| job.apply(values, writes)));
         match applied {
-            Ok(true) if !self.has_room() => {
+            Ok(true) if !self.has_room(job) => {
                 drop(self.writes.drain());
                 self.stats.full_refusals.fetch_add(1, Ordering::Relaxed);
                 return Err(Error::Full);
@@ -174,13 +179,15 @@ impl<S: Sink> Group<S> {
         Ok(())
     }
 
-    /// Whether there is room on the disk for what a transition writes.
-    fn has_room(&self) -> bool {
-        match self.sink.taking() {
+    /// Whether there is room on the disk for what a transition writes. It says itself whether it only removes: an update
+    /// that moves a row of an index deletes as well, and its writes alone do not tell the two apart.
+    fn has_room(&self, job: &dyn Job) -> bool {
+        let is_admitted = match self.sink.admission() {
             Admission::Everything => true,
-            Admission::Deletions => !self.writes.takes_room(),
-            Admission::Nothing => self.writes.is_empty(),
-        }
+            Admission::Deletions => job.frees_space(),
+            Admission::Nothing => false,
+        };
+        is_admitted || self.writes.is_empty()
     }
 
     fn overlay_writes(&mut self) {
@@ -214,16 +221,16 @@ impl<S: Sink> Group<S> {
         let writes = self.overlay.len() as u64;
         let start = Instant::now();
         let committed = self.sink.commit(&mut self.overlay);
-        self.last_took = start.elapsed();
-        let nanos = u64::try_from(self.last_took.as_nanos()).unwrap_or(u64::MAX);
+        self.last_commit_time = start.elapsed();
+        let nanos = u64::try_from(self.last_commit_time.as_nanos()).unwrap_or(u64::MAX);
         self.overlay.clear();
         match &committed {
             Ok(()) => {
                 self.stats.writes.fetch_add(writes, Ordering::Relaxed);
                 self.stats.group_size.record(self.jobs.len() as u64);
                 self.stats.commit_nanos.record(nanos);
-                self.may_tidy = true;
-                self.rests_since = Instant::now();
+                self.needs_housekeeping = true;
+                self.idle_since = Instant::now();
             }
             Err(error) => fail(&self.failures, &error.message),
         }

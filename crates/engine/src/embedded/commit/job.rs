@@ -10,8 +10,8 @@ pub(crate) trait Job: Send {
     /// See [`Transition::keys`].
     fn keys(&self) -> &[Bytes];
 
-    /// See [`Transition::is_alone`].
-    fn is_alone(&self) -> bool;
+    /// See [`Transition::frees_space`].
+    fn frees_space(&self) -> bool;
 
     /// Runs the transition and keeps its verdict; true if `writes` shall be committed.
     fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> bool;
@@ -38,8 +38,8 @@ impl<T: Transition> Job for Pending<T> {
         self.transition.keys()
     }
 
-    fn is_alone(&self) -> bool {
-        self.transition.is_alone()
+    fn frees_space(&self) -> bool {
+        self.transition.frees_space()
     }
 
     fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> bool {

@@ -5,7 +5,7 @@
 //! if it is longer.
 //!
 //! Few rows can be much work all the same, for a slow disk, for a long filter, or because many were deleted between them
-//! that are not yet merged: all of those are passed to find the next. A thread that answers connections must not be kept
+//! that are not yet compacted: all of those are passed to find the next. A thread that answers connections must not be kept
 //! by that. So a scan that has to wait for the disk goes to the pool in between; where there are very many deletions
 //! scans do not begin here at all; and when first rows take too long too often, scans are left to the pool until no more
 //! than one part in twenty of a thread's time has gone there. Not at once, for on a virtual machine time also passes
@@ -14,7 +14,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The first rows are read in so many steps of so many rows, or so many bytes: a third of a millisecond or so in all, with
+/// The first rows are read in this many steps of this many rows, or bytes: a third of a millisecond or so in all, with
 /// the JSON that becomes of them. After each step the clock is looked at.
 pub(crate) const STEPS: usize = 8;
 pub(crate) const STEP_ROWS: usize = 16;
@@ -23,13 +23,13 @@ pub(crate) const STEP_BYTES: usize = 16 * 1024;
 /// Time after which a scan goes to the pool, be it work or waiting.
 pub(crate) const STEPS_TIME: Duration = Duration::from_millis(5);
 
-/// Deletions in tables up to which scans begin here. To pass so many takes some ten milliseconds.
+/// Deletions in tables up to which scans begin here. To pass that many takes some ten milliseconds.
 pub(crate) const DELETIONS_MAX: u64 = 100_000;
 
 /// Processor time that the first rows take at most if all is well.
 const LONG: Duration = Duration::from_millis(2);
 
-/// What is longer than that is lost, and must be one part in so many on the whole.
+/// What is longer than that is lost, and must be one part in this many on the whole.
 const LOST_SHARE: u32 = 20;
 
 /// Time for which nothing must have been lost to make up for as much as is tolerated: a tenth of a second.
@@ -47,12 +47,13 @@ impl InlineScan {
         Self { opened: Instant::now(), made_up_at: AtomicU64::new(0) }
     }
 
-    pub(crate) fn are_read_here(&self) -> bool {
+    /// Whether scans begin on the threads of their callers.
+    pub(crate) fn is_allowed(&self) -> bool {
         self.made_up_at.load(Ordering::Relaxed) <= nanos(self.opened.elapsed() + CREDIT)
     }
 
-    /// Reads them, and keeps in mind if it takes too long.
-    pub(crate) fn read<R>(&self, read: impl FnOnce() -> R) -> R {
+    /// Runs the beginning of a scan, and keeps in mind if it takes too long.
+    pub(crate) fn run<R>(&self, read: impl FnOnce() -> R) -> R {
         let before = processor_time();
         let done = read();
         self.took(processor_time().saturating_sub(before));
@@ -100,43 +101,43 @@ mod tests {
 
     #[test]
     fn what_takes_long_too_often_is_left_to_the_pool() {
-        let first_rows = InlineScan::new();
-        first_rows.took(LONG);
-        assert_eq!(first_rows.made_up_at.load(Ordering::Relaxed), 0);
+        let scan = InlineScan::new();
+        scan.took(LONG);
+        assert_eq!(scan.made_up_at.load(Ordering::Relaxed), 0);
         // Once in a while is not too often.
-        first_rows.took(CREDIT / LOST_SHARE);
-        assert!(first_rows.are_read_here());
+        scan.took(CREDIT / LOST_SHARE);
+        assert!(scan.is_allowed());
         for _ in 0..100 {
-            first_rows.took(CREDIT / LOST_SHARE);
+            scan.took(CREDIT / LOST_SHARE);
         }
-        assert!(!first_rows.are_read_here());
+        assert!(!scan.is_allowed());
     }
 
     #[test]
     fn what_takes_very_long_is_left_to_the_pool_at_once() {
-        let first_rows = InlineScan::new();
-        first_rows.took(Duration::from_secs(60));
-        assert!(!first_rows.are_read_here());
-        first_rows.forget();
-        assert!(first_rows.are_read_here());
+        let scan = InlineScan::new();
+        scan.took(Duration::from_secs(60));
+        assert!(!scan.is_allowed());
+        scan.forget();
+        assert!(scan.is_allowed());
     }
 
     #[test]
     fn the_time_that_reading_takes_is_noticed() {
-        let first_rows = InlineScan::new();
-        first_rows.read(|| {
+        let scan = InlineScan::new();
+        scan.run(|| {
             let start = processor_time();
             while processor_time() - start < 2 * LONG {}
         });
-        assert!(first_rows.made_up_at.load(Ordering::Relaxed) > 0);
+        assert!(scan.made_up_at.load(Ordering::Relaxed) > 0);
     }
 
     /// What a thread does not do itself is not its work.
     #[cfg(target_os = "linux")]
     #[test]
     fn waiting_is_no_work() {
-        let first_rows = InlineScan::new();
-        first_rows.read(|| std::thread::sleep(2 * CREDIT / LOST_SHARE));
-        assert!(first_rows.are_read_here());
+        let scan = InlineScan::new();
+        scan.run(|| std::thread::sleep(2 * CREDIT / LOST_SHARE));
+        assert!(scan.is_allowed());
     }
 }

@@ -36,7 +36,7 @@ impl<V: Visitor> RowScan<V> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Shows the visitor so many rows, or as many as have so many bytes. Breaks if there are no more to show.
+    /// Shows the visitor up to that many rows, or as many as have that many bytes. Breaks if there are no more to show.
     fn go_on(&mut self, rows_max: usize, bytes_max: usize) -> Result<ControlFlow<()>> {
         let Some(rows) = &mut self.rows else { return Ok(ControlFlow::Break(())) };
         let mut next = || guarded(|| rows.next().map(fjall::Guard::into_inner).transpose());

@@ -1,8 +1,8 @@
-//! How tables are merged, and what a compaction will write, told before it is started.
+//! How tables are compacted, and what a compaction will write, told before it is started.
 //!
 //! The old tables go when the new ones are there, so a compaction needs room for both. One that ends for lack of room
 //! leaves the tree as it was, but its unfinished files stay until the next start: it had better not begin. lsm-tree
-//! chooses what to merge in the moment when it does; the same choice is asked for here.
+//! chooses what to compact in the moment when it does; the same choice is asked for here.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -22,7 +22,7 @@ const TABLE_BYTES: u64 = 32 * 1024 * 1024;
 /// From this level on tables are compressed, as fjall has it unless told otherwise.
 const COMPRESSED_FROM_LEVEL: u8 = 2;
 
-/// Checksums and headers of blocks: an eighth of what is merged is more than they take.
+/// Checksums and headers of blocks: an eighth of what is compacted is more than they take.
 const OVERHEAD_SHARE: u64 = 8;
 
 /// What the index has for each block beside its last key, and the filter for each row.
@@ -37,14 +37,14 @@ pub(crate) fn leveled() -> Leveled {
 }
 
 /// For fjall's own thread, which shall flush: levels so large and so late that none ever needs compaction.
-pub(crate) fn never_merging() -> Arc<Leveled> {
+pub(crate) fn never_compacting() -> Arc<Leveled> {
     Arc::new(Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 40))
 }
 
 /// Bytes that the next step of `strategy` writes at most; `None` if there is nothing to do.
 pub(crate) fn step_bytes(tree: &AnyTree, strategy: &Leveled) -> fjall::Result<Option<u64>> {
     let version = tree.current_version();
-    // The default: as if no other compaction were running, which is so; see `DiskSpace::turn`.
+    // The default: as if no other compaction were running, which is so; see `DiskSpace::compaction_permit`.
     let input = match strategy.choose(&version, tree.tree_config(), &Default::default()) {
         Choice::Merge(input) => input,
         Choice::Move(_) | Choice::Drop(_) => return Ok(Some(0)),
@@ -90,7 +90,7 @@ fn block_bytes(tree: &AnyTree) -> u64 {
     tree.tree_config().data_block_size_policy.last().copied().unwrap_or(BLOCK_BYTES).into()
 }
 
-/// What becomes of a table that is merged whole. It is not compressed again on its way to an upper level, which is
+/// What becomes of a table that is compacted whole. It is not compressed again on its way to an upper level, which is
 /// where tables go that were the only ones below.
 fn written_bytes(table: &Table, is_compressed: bool, block_bytes: u64) -> u64 {
     let metadata = &table.metadata;
@@ -106,7 +106,7 @@ fn written_bytes(table: &Table, is_compressed: bool, block_bytes: u64) -> u64 {
         + rows * FILTER_ROW_BYTES
 }
 
-/// Bytes of so many blocks, at most, unless their rows are very unlike each other. A block ends with the row that makes it
+/// Bytes of that many blocks, at most, unless their rows are very unlike each other. A block ends with the row that makes it
 /// large enough, so without it it is smaller than `block_bytes`.
 fn uncompressed_bytes(blocks: u64, rows: u64, block_bytes: u64) -> u64 {
     if rows < 2 * blocks {

@@ -2,18 +2,18 @@
 //!
 //! fjall would compact by itself, but its pool keeps one thread free for flushes by having it put compaction
 //! requests back into the queue, again and again, for as long as another thread compacts: on two cores a sixth of
-//! all processor time under load went there. So fjall gets one thread and a compaction strategy that never merges,
-//! and flushes; the merging is done here, with fjall's own leveled compaction.
+//! all processor time under load went there. So fjall gets one thread, which flushes, and a strategy that never finds
+//! anything to compact; compaction is done here, with fjall's own leveled strategy.
 //!
 //! Leveled compaction leaves up to four flushed memtables lie beside each other, each with its own versions of the
 //! rows that are updated most, and a scan reads through all of them. While writes keep coming that is a fair price;
-//! when they pause, everything is merged, so that a table that is only read is read at full speed.
+//! when they pause, everything is compacted, so that a table that is only read is read at full speed.
 //!
-//! Merging is never a reason to stop: a step that there is no room for waits until there is; see [`DiskSpace`]. While the
-//! disk is nearly full, deletions are flushed and merged as soon as they pause, so that they give room back.
+//! Compaction is never a reason to stop: a step that there is no room for waits until there is; see [`DiskSpace`]. While the
+//! disk is nearly full, deletions are flushed and compacted as soon as they pause, so that they give room back.
 //!
 //! fjall's writers wait without end when flushing has failed and memtables pile up. The committer may hang there
-//! and cannot tell; this thread looks after it and reports the failure.
+//! and cannot tell; this thread notices and reports the failure.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,25 +28,25 @@ use crate::{Error, Result};
 /// How long to leave it after a look at the levels: they change with flushes, which are seconds apart.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// When nothing was committed for so long, writing has paused: time to merge, and to see whether fjall is alive.
+/// When nothing was committed for this long, writing has paused: time to compact, and to see whether fjall is alive.
 const QUIET_AFTER: Duration = Duration::from_secs(1);
 
 /// What a memtable holds at least to be flushed when writing pauses. A server that gets a few rows now and then must
 /// not rewrite a level for each of them.
 const QUIET_FLUSH_BYTES: u64 = 8 * 1024 * 1024;
 
-/// How long to leave it when there is no room to merge.
+/// How long to leave it when there is no room to compact.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// How long to leave it when there was no room after all: what was not finished stays on the disk until the next
 /// start, so this must not happen often.
 const WAIT_AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Flushed memtables beside each other from which on only deletions are taken while merging waits: each further one
-/// takes room, and makes what has to be merged larger.
+/// Flushed memtables beside each other from which on only deletions are admitted while compaction waits: each further one
+/// takes room, and makes what has to be compacted larger.
 const RUNS_MANY: usize = 6;
 
-/// The same for taking nothing. Those in memory come on top, five at most, and fjall stops the committer at thirty.
+/// The same for admitting nothing. Those in memory come on top, five at most, and fjall stops the committer at thirty.
 const RUNS_MAX: usize = 16;
 
 /// Stale separated values for which everything is rewritten while the disk is nearly full.
@@ -59,7 +59,7 @@ pub(crate) struct Compactor {
     pub(crate) closing: Arc<AtomicBool>,
     pub(crate) failures: Failures,
     pub(crate) space: Arc<DiskSpace>,
-    pub(crate) merging: Wait,
+    pub(crate) compacting: Wait,
     pub(crate) reclaiming: Wait,
 }
 
@@ -95,12 +95,12 @@ impl Wait {
 /// What is attempted.
 #[derive(Clone, Copy)]
 enum Work {
-    Merge(Pace),
+    Compact(Pace),
     /// The rewriting of everything, for the sake of separated values.
     Reclaim,
 }
 
-/// What came of the attempt to merge something.
+/// What came of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Done,
@@ -120,7 +120,7 @@ impl Compactor {
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             if let Err(error) = self.once(pace) {
-                fail(&self.failures, &format!("the store cannot be kept up: {error}"));
+                fail(&self.failures, &format!("the store cannot be compacted: {error}"));
                 return;
             }
             std::thread::sleep(PAUSE);
@@ -130,17 +130,17 @@ impl Compactor {
     fn once(&mut self, pace: Pace) -> Result<()> {
         self.store.check_alive()?;
         match pace {
-            Pace::Busy => while self.attempt(Work::Merge(Pace::Busy))? == Step::Done {},
-            Pace::Quiet => self.settle()?,
+            Pace::Busy => while self.attempt(Work::Compact(Pace::Busy))? == Step::Done {},
+            Pace::Quiet => self.compact_all()?,
         }
         self.store.count_deletions();
         Ok(())
     }
 
-    /// Lets no more pile up than can be merged when there is room again.
-    fn limit_pile(&self) {
-        let limit = match self.store.unmerged_runs() {
-            _ if self.merging.until.is_none() => Admission::Everything,
+    /// Lets no more pile up than can be compacted when there is room again.
+    fn limit_admission(&self) {
+        let limit = match self.store.uncompacted_runs() {
+            _ if self.compacting.until.is_none() => Admission::Everything,
             ..RUNS_MANY => Admission::Everything,
             RUNS_MANY..RUNS_MAX => Admission::Deletions,
             RUNS_MAX.. => Admission::Nothing,
@@ -148,18 +148,18 @@ impl Compactor {
         self.space.limit(limit);
     }
 
-    /// Merges everything, as long as nothing is written.
-    fn settle(&mut self) -> Result<()> {
+    /// Compacts everything, as long as nothing is written.
+    fn compact_all(&mut self) -> Result<()> {
         let mut step = Step::Done;
         while step == Step::Done && !self.closing.load(Ordering::Relaxed) {
             self.flush()?;
             // ORDER: looked at before compaction, because a flush that ends after it makes more work.
             let is_flushed = self.store.is_flushed()?;
-            step = self.attempt(Work::Merge(Pace::Quiet))?;
+            step = self.attempt(Work::Compact(Pace::Quiet))?;
             if step == Step::Nothing && is_flushed {
                 step = self.reclaim_values()?;
             }
-            self.store.set_settled(is_flushed && step == Step::Nothing);
+            self.store.set_compacted(is_flushed && step == Step::Nothing);
             // Writing goes on, so the pause is over.
             if self.nudges.try_recv().is_ok() {
                 break;
@@ -171,10 +171,10 @@ impl Compactor {
     /// Has a good part of a memtable flushed, and while the disk is nearly full any part, for there may be deletions
     /// in it: but then only one at a time, and if it spares what the reserve is there for.
     fn flush(&self) -> Result<()> {
-        match self.space.taking() {
+        match self.space.admission() {
             Admission::Everything => self.store.flush_from(QUIET_FLUSH_BYTES),
             Admission::Deletions
-                if self.store.unmerged_runs() == 0
+                if self.store.uncompacted_runs() == 0
                     && self.space.spares(self.store.unflushed_bytes()) =>
             {
                 self.store.flush_from(1)
@@ -197,26 +197,26 @@ impl Compactor {
     /// Does the most urgent work of its kind, unless there is none, or no room for it.
     fn attempt(&mut self, work: Work) -> Result<Step> {
         let step = self.attempt_now(work);
-        self.limit_pile();
+        self.limit_admission();
         step
     }
 
     fn attempt_now(&mut self, work: Work) -> Result<Step> {
         let wait = match work {
-            Work::Merge(_) => &mut self.merging,
+            Work::Compact(_) => &mut self.compacting,
             Work::Reclaim => &mut self.reclaiming,
         };
         if !wait.is_over() || self.closing.load(Ordering::Relaxed) {
             return Ok(Step::Later);
         }
         let (store, space) = (&self.store, &self.space);
-        let Some(turn) = space.turn_now() else { return Ok(Step::Later) };
+        let Some(permit) = space.try_compaction_permit() else { return Ok(Step::Later) };
         let Some(bytes) = work.bytes(store)? else {
             wait.end();
             return Ok(Step::Nothing);
         };
         // What is in memory will be flushed, perhaps meanwhile. What is only moved takes no room.
-        if bytes > 0 && !turn.claim(bytes + store.unflushed_bytes()) {
+        if bytes > 0 && !permit.claim(bytes + store.unflushed_bytes()) {
             wait.begin(WAIT, bytes);
             return Ok(Step::Later);
         }
@@ -237,16 +237,16 @@ impl Work {
     /// Bytes that it writes at most; `None` if there is nothing to do.
     fn bytes(self, store: &Store) -> Result<Option<u64>> {
         match self {
-            Self::Merge(pace) => store.bytes_to_merge(pace),
-            Self::Reclaim => store.bytes_to_compact().map(Some),
+            Self::Compact(pace) => store.compaction_bytes(pace),
+            Self::Reclaim => store.rewrite_bytes().map(Some),
         }
     }
 
     fn run(self, store: &Store) -> Result<Step> {
         let has_worked = match self {
-            Self::Merge(pace) => store.compact_step(pace)?,
+            Self::Compact(pace) => store.compact_step(pace)?,
             Self::Reclaim => {
-                store.compact()?;
+                store.rewrite()?;
                 true
             }
         };

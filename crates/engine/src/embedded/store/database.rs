@@ -40,7 +40,7 @@ fn keyspace_options(options: &EmbeddedOptions) -> KeyspaceCreateOptions {
         .index_block_partitioning_policy(PartitioningPolicy::new(INDEX_IN_PARTS))
         .index_block_pinning_policy(PinningPolicy::all(true))
         .filter_block_pinning_policy(PinningPolicy::all(true))
-        .compaction_strategy(compaction::never_merging())
+        .compaction_strategy(compaction::never_compacting())
         .with_kv_separation(Some(
             KvSeparationOptions::default()
                 .separation_threshold(SEPARATE_VALUE_BYTES)
@@ -61,7 +61,7 @@ pub(crate) fn open_database(
         let database = Database::builder(store)
             .cache_size(options.cache_bytes)
             .max_cached_files(Some(options.cached_files_max))
-            // Flushes only; see `upkeep`.
+            // Flushes only; see `compactor`.
             .worker_threads(1)
             .max_journaling_size(JOURNALS_BYTES_MAX)
             // Compressing on the committer's thread would hold up everyone behind a large entity.

@@ -1,16 +1,16 @@
 //! Refusing writes while the disk is nearly full, and taking them again by itself when it is not.
 //!
 //! A commit or a flush that fails for lack of room is final: the process has to stop. So every second, and after every
-//! few megabytes, this looks how much room there is, and keeps a reserve with two lines. Below the first, the whole
-//! reserve, the committer refuses what takes more room than it gives back: deletions go on, and dropping a table. They
-//! take some room first, and give theirs back when they are merged; so below the second line, a quarter of the
+//! few megabytes, this measures how much room there is, and keeps a reserve with two lines. Below the first, the whole
+//! reserve, the committer refuses whatever does not say that it frees space: deletions go on, and dropping a table. They
+//! take some room first, and give theirs back when they are compacted; so below the second line, a quarter of the
 //! reserve, they are refused as well, and only reads go on. What is left then is for flushes of what was acknowledged.
 //!
-//! Merging needs room for the new tables beside the old ones. It is done in turns, and each claims what it may take
-//! beforehand: down to the second line, for it is merging that gives back what was deleted. What it has claimed, writes
-//! do not get. Where merging has to wait and flushed memtables pile up, less is taken and finally nothing: each of them
-//! makes what has to be merged larger, and fjall would stop the committer in the midst of a commit, for as long as it
-//! takes.
+//! Compaction needs room for the new tables beside the old ones. One runs at a time, with a permit, and claims what it may
+//! take beforehand: down to the second line, for it is compaction that gives back what was deleted. What it has claimed,
+//! writes do not get. Where compaction has to wait and flushed memtables pile up, less is admitted and finally nothing: each
+//! of them makes what has to be compacted larger, and fjall would stop the committer in the midst of a commit, for as long
+//! as it takes.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ use std::time::Duration;
 use crate::embedded::locks::lock_if_free;
 use crate::embedded::stats::Stats;
 
-/// How often to look when little is written.
+/// How often to measure when little is written.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Of a small disk the reserve is at most a quarter.
@@ -34,7 +34,7 @@ const LAST_SHARE: u64 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Admission {
     Everything,
-    /// What gives back more than it takes.
+    /// Transitions that free space.
     Deletions,
     Nothing,
 }
@@ -50,25 +50,25 @@ impl Admission {
 pub(crate) struct DiskSpace {
     folder: PathBuf,
     reserve_bytes: u64,
-    /// What there was room for at the last look, a [`Admission`].
-    taking: AtomicU8,
-    /// What is taken at most because merging waits for room and has piled up, a [`Admission`].
+    /// What there was room for when it was last measured, an [`Admission`].
+    measured: AtomicU8,
+    /// What is admitted at most because compaction waits for room and has piled up, an [`Admission`].
     limit: AtomicU8,
-    /// Bytes committed since the last look.
+    /// Bytes committed since it was last measured.
     committed: AtomicU64,
-    /// Bytes that may be committed until the merging is over that is under way, and those that have been.
+    /// Bytes that may be committed until the compaction under way is over, and those that have been.
     allowance: AtomicU64,
     committed_meanwhile: AtomicU64,
-    turn: Mutex<()>,
-    /// Those who wait for the turn.
+    compaction: Mutex<()>,
+    /// Those who wait for a permit.
     waiting: AtomicUsize,
     stats: Arc<Stats>,
     #[cfg(test)]
     pub(crate) pretended_free: Mutex<Option<u64>>,
 }
 
-/// The right to merge. One at a time has it, or else two would claim the same room.
-pub(crate) struct Turn<'a> {
+/// The right to compact. One at a time has it, or else two would claim the same room.
+pub(crate) struct CompactionPermit<'a> {
     space: &'a DiskSpace,
     _guard: MutexGuard<'a, ()>,
 }
@@ -85,119 +85,120 @@ impl DiskSpace {
         let space = Self {
             folder,
             reserve_bytes,
-            taking: AtomicU8::new(Admission::Everything as u8),
+            measured: AtomicU8::new(Admission::Everything as u8),
             limit: AtomicU8::new(Admission::Everything as u8),
             committed: AtomicU64::new(0),
             allowance: AtomicU64::new(u64::MAX),
             committed_meanwhile: AtomicU64::new(0),
-            turn: Mutex::new(()),
+            compaction: Mutex::new(()),
             waiting: AtomicUsize::new(0),
             stats,
             #[cfg(test)]
             pretended_free: Mutex::new(None),
         };
-        space.look();
+        space.measure();
         space
     }
 
-    pub(crate) fn taking(&self) -> Admission {
-        self.last_look().max(Admission::stored(&self.limit))
+    /// What may be written now.
+    pub(crate) fn admission(&self) -> Admission {
+        self.last_measured().max(Admission::stored(&self.limit))
     }
 
     /// Whether the disk is nearly full.
     pub(crate) fn is_low(&self) -> bool {
-        self.last_look() != Admission::Everything
+        self.last_measured() != Admission::Everything
     }
 
-    /// Merging waits for room and has so much before it that this is the most to be taken; or it does not.
-    pub(crate) fn limit(&self, taking: Admission) {
-        if self.limit.swap(taking as u8, Ordering::Relaxed) == taking as u8 {
+    /// Compaction waits for room and has so much before it that this is the most to be admitted; or it does not.
+    pub(crate) fn limit(&self, admission: Admission) {
+        if self.limit.swap(admission as u8, Ordering::Relaxed) == admission as u8 {
             return;
         }
-        match taking {
-            Admission::Everything => tracing::info!("merging has caught up: taking writes"),
+        match admission {
+            Admission::Everything => tracing::info!("compaction has caught up: taking writes"),
             Admission::Deletions => {
-                tracing::error!("much waits to be merged: refusing writes, deletions excepted");
+                tracing::error!("much waits to be compacted: refusing writes, deletions excepted");
             }
             Admission::Nothing => {
-                tracing::error!("too much waits to be merged: refusing all writes")
+                tracing::error!("too much waits to be compacted: refusing all writes");
             }
         }
-        self.look();
+        self.measure();
     }
 
-    /// Whether so many bytes can be written and half of the reserve is left. Who reserves nothing does not ask.
+    /// Whether that many bytes can be written and half of the reserve is left. Who reserves nothing does not ask.
     pub(crate) fn spares(&self, bytes: u64) -> bool {
         self.room().is_none_or(|room| room.free >= bytes.saturating_add(self.reserve(room) / 2))
     }
 
-    /// Waits for the turn to merge.
-    pub(crate) fn turn(&self) -> Turn<'_> {
+    /// Waits for the permit to compact.
+    pub(crate) fn compaction_permit(&self) -> CompactionPermit<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let guard = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = self.compaction.lock().unwrap_or_else(PoisonError::into_inner);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        Turn { space: self, _guard: guard }
+        CompactionPermit { space: self, _guard: guard }
     }
 
-    /// The turn to merge, unless someone has it or waits for it.
-    pub(crate) fn turn_now(&self) -> Option<Turn<'_>> {
-        // Who merges step by step would have the next turn before those who wait for one are awake.
+    /// The permit to compact, unless someone has it or waits for it.
+    pub(crate) fn try_compaction_permit(&self) -> Option<CompactionPermit<'_>> {
+        // Who compacts step by step would have the next permit before those who wait for one are awake.
         if self.waiting.load(Ordering::Relaxed) > 0 {
             return None;
         }
-        let guard = lock_if_free(&self.turn)?;
-        Some(Turn { space: self, _guard: guard })
+        let guard = lock_if_free(&self.compaction)?;
+        Some(CompactionPermit { space: self, _guard: guard })
     }
 
-    /// Looks every second until `ended` is.
-    pub(crate) fn watch(&self, ended: &Receiver<()>) {
+    /// Measures every second until `ended` is.
+    pub(crate) fn monitor(&self, ended: &Receiver<()>) {
         while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-            self.look();
+            self.measure();
         }
     }
 
-    /// So much was committed. A fast disk fills within a second: looks at once when a good part of the reserve may have
+    /// So much was committed. A fast disk fills within a second: measures at once when a good part of the reserve may have
     /// gone, since what is in the journal will be in tables as well.
     pub(crate) fn committed(&self, bytes: u64) {
         self.committed_meanwhile.fetch_add(bytes, Ordering::Relaxed);
         let committed = self.committed.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if committed > self.reserve_bytes / 16 {
-            self.look();
+            self.measure();
         }
     }
 
-    fn look(&self) {
+    fn measure(&self) {
         self.committed.store(0, Ordering::Relaxed);
         // Who cannot ask does not know, and goes on.
         if let Some(room) = self.room() {
-            self.learn(room);
+            self.update(room);
         }
     }
 
-    fn learn(&self, room: Room) {
+    fn update(&self, room: Room) {
         let reserve = self.reserve(room);
         let committed = self.committed_meanwhile.load(Ordering::Relaxed);
         let is_used_up = committed >= self.allowance.load(Ordering::Relaxed);
-        let taking = if room.free < reserve / LAST_SHARE {
+        let admission = if room.free < reserve / LAST_SHARE {
             Admission::Nothing
         } else if room.free < reserve || is_used_up {
             Admission::Deletions
         } else {
             Admission::Everything
         };
-        let before = self.last_look();
-        self.taking.store(taking as u8, Ordering::Relaxed);
-        let is_full = self.taking() != Admission::Everything;
+        let before = self.last_measured();
+        self.measured.store(admission as u8, Ordering::Relaxed);
+        let is_full = self.admission() != Admission::Everything;
         self.stats.disk_free_bytes.store(room.free, Ordering::Relaxed);
         self.stats.disk_full.store(u64::from(is_full), Ordering::Relaxed);
-        if taking != before {
-            self.tell(taking, room);
+        if admission != before {
+            self.log(admission, room);
         }
     }
 
-    fn tell(&self, taking: Admission, room: Room) {
+    fn log(&self, admission: Admission, room: Room) {
         let (free_bytes, reserve, folder) = (room.free, self.reserve(room), self.folder.display());
-        match taking {
+        match admission {
             Admission::Everything => {
                 tracing::info!(%folder, free_bytes, "there is room on the disk again: taking writes");
             }
@@ -210,15 +211,15 @@ impl DiskSpace {
         }
     }
 
-    fn last_look(&self) -> Admission {
-        Admission::stored(&self.taking)
+    fn last_measured(&self) -> Admission {
+        Admission::stored(&self.measured)
     }
 
     fn reserve(&self, room: Room) -> u64 {
         self.reserve_bytes.min(room.total / SHARE_MAX)
     }
 
-    /// What may be committed while merging takes so many bytes; `None` if it may not take them.
+    /// What may be committed while compaction takes that many bytes; `None` if it may not take them.
     fn judge_claim(&self, bytes: u64, room: Room) -> Option<u64> {
         let reserve = self.reserve(room);
         if reserve == 0 {
@@ -249,8 +250,8 @@ impl DiskSpace {
     }
 }
 
-impl Turn<'_> {
-    /// Claims so many bytes until the turn is over; false if the second line would not be left. Who reserves nothing
+impl CompactionPermit<'_> {
+    /// Claims that many bytes until the permit is given back; false if the second line would not be left. Who reserves nothing
     /// gets everything.
     pub(crate) fn claim(&self, bytes: u64) -> bool {
         let Some(room) = self.space.room() else { return true };
@@ -262,12 +263,12 @@ impl Turn<'_> {
 
     fn set_allowance(&self, bytes: u64) {
         if self.space.allowance.swap(bytes, Ordering::Relaxed) != bytes {
-            self.space.look();
+            self.space.measure();
         }
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for CompactionPermit<'_> {
     fn drop(&mut self) {
         self.set_allowance(u64::MAX);
     }
@@ -284,8 +285,8 @@ mod tests {
     #[test]
     fn the_reserve_is_kept_and_given_back() {
         let space = space(100);
-        assert_eq!(space.taking(), Admission::Everything);
-        for (free, total, taking) in [
+        assert_eq!(space.admission(), Admission::Everything);
+        for (free, total, admission) in [
             (100, 10_000, Admission::Everything),
             (99, 10_000, Admission::Deletions),
             (25, 10_000, Admission::Deletions),
@@ -298,9 +299,9 @@ mod tests {
             (49, 200, Admission::Deletions),
             (11, 200, Admission::Nothing),
         ] {
-            space.learn(Room { free, total });
-            assert_eq!(space.taking(), taking, "{free} of {total}");
-            let is_full = taking != Admission::Everything;
+            space.update(Room { free, total });
+            assert_eq!(space.admission(), admission, "{free} of {total}");
+            let is_full = admission != Admission::Everything;
             assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), u64::from(is_full));
             assert_eq!(space.stats.disk_free_bytes.load(Ordering::Relaxed), free);
         }
@@ -309,13 +310,13 @@ mod tests {
     #[test]
     fn nothing_is_reserved_unless_asked_for() {
         let space = space(0);
-        space.learn(Room { free: 0, total: 1000 });
-        assert_eq!(space.taking(), Admission::Everything);
-        assert!(space.turn().claim(u64::MAX));
+        space.update(Room { free: 0, total: 1000 });
+        assert_eq!(space.admission(), Admission::Everything);
+        assert!(space.compaction_permit().claim(u64::MAX));
     }
 
     #[test]
-    fn merging_leaves_the_second_line() {
+    fn compaction_leaves_the_second_line() {
         let space = space(100);
         let allowance = |free, bytes| space.judge_claim(bytes, Room { free, total: 10_000 });
         // Writes may take what is left beside the reserve, each byte twice.
@@ -330,53 +331,53 @@ mod tests {
     }
 
     #[test]
-    fn writes_do_not_get_what_merging_has_claimed() {
+    fn writes_do_not_get_what_compaction_has_claimed() {
         let space = space(100);
         *space.pretended_free.lock().unwrap() = Some(1000);
-        let turn = space.turn();
-        assert!(turn.claim(900));
-        assert_eq!(space.taking(), Admission::Deletions);
-        assert!(space.turn_now().is_none());
-        drop(turn);
-        assert_eq!(space.taking(), Admission::Everything);
+        let permit = space.compaction_permit();
+        assert!(permit.claim(900));
+        assert_eq!(space.admission(), Admission::Deletions);
+        assert!(space.try_compaction_permit().is_none());
+        drop(permit);
+        assert_eq!(space.admission(), Admission::Everything);
 
-        let turn = space.turn_now().expect("nobody has it");
-        assert!(turn.claim(500));
+        let permit = space.try_compaction_permit().expect("nobody has it");
+        assert!(permit.claim(500));
         space.committed(199);
-        assert_eq!(space.taking(), Admission::Everything);
+        assert_eq!(space.admission(), Admission::Everything);
         space.committed(1);
-        space.look();
-        assert_eq!(space.taking(), Admission::Deletions);
-        drop(turn);
-        assert_eq!(space.taking(), Admission::Everything);
+        space.measure();
+        assert_eq!(space.admission(), Admission::Deletions);
+        drop(permit);
+        assert_eq!(space.admission(), Admission::Everything);
     }
 
     #[test]
-    fn who_waits_for_the_turn_gets_it_before_who_only_tries() {
+    fn a_permit_goes_to_those_who_wait_before_those_who_try() {
         let space = space(100);
-        let turn = space.turn();
+        let permit = space.compaction_permit();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| drop(space.turn()));
+            let waiting = scope.spawn(|| drop(space.compaction_permit()));
             while space.waiting.load(Ordering::Relaxed) == 0 {
                 std::thread::yield_now();
             }
-            drop(turn);
+            drop(permit);
             while !waiting.is_finished() {
-                let tried = space.turn_now();
+                let tried = space.try_compaction_permit();
                 assert!(tried.is_none() || space.waiting.load(Ordering::Relaxed) == 0);
             }
         });
-        assert!(space.turn_now().is_some());
+        assert!(space.try_compaction_permit().is_some());
     }
 
     #[test]
-    fn less_is_taken_while_much_waits_to_be_merged() {
+    fn less_is_admitted_while_much_waits_to_be_compacted() {
         let space = space(100);
         *space.pretended_free.lock().unwrap() = Some(1000);
-        for taking in [Admission::Deletions, Admission::Nothing, Admission::Everything] {
-            space.limit(taking);
-            assert_eq!(space.taking(), taking);
-            let is_full = taking != Admission::Everything;
+        for admission in [Admission::Deletions, Admission::Nothing, Admission::Everything] {
+            space.limit(admission);
+            assert_eq!(space.admission(), admission);
+            let is_full = admission != Admission::Everything;
             assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), u64::from(is_full));
             assert!(!space.is_low());
         }
@@ -387,7 +388,7 @@ mod tests {
     fn a_disk_can_be_asked() {
         let room = space(0).room().expect("a disk");
         assert!(room.total > 0 && room.free <= room.total);
-        assert!(!space(1).turn().claim(u64::MAX));
-        assert!(space(1).turn().claim(1));
+        assert!(!space(1).compaction_permit().claim(u64::MAX));
+        assert!(space(1).compaction_permit().claim(1));
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn drop_range(shared: &Shared, range: &KeyRange) -> Result<()> {
     flush(shared)?;
     drop_tables(shared, range)?;
     // ORDER: readers, and so the second look, get to see the tables without the dropped ones only from here on.
-    tidy(shared)?;
+    housekeep(shared)?;
     if delete_rows(shared, range)? > 0 {
         flush(shared)?;
     }
@@ -66,22 +66,22 @@ pub(crate) fn drop_range(shared: &Shared, range: &KeyRange) -> Result<()> {
             rewrite(shared)?;
         }
     }
-    tidy(shared)
+    housekeep(shared)
 }
 
 fn drop_tables(shared: &Shared, range: &KeyRange) -> Result<()> {
-    let _turn = shared.space.turn();
+    let _permit = shared.space.compaction_permit();
     shared.store.drop_tables(range)
 }
 
 /// Rewrites all tables, unless there is no room for it; ordinary compaction gets there later.
 fn rewrite(shared: &Shared) -> Result<bool> {
-    let turn = shared.space.turn();
-    let bytes = shared.store.bytes_to_compact()? + shared.store.unflushed_bytes();
-    if !turn.claim(bytes) {
+    let permit = shared.space.compaction_permit();
+    let bytes = shared.store.rewrite_bytes()? + shared.store.unflushed_bytes();
+    if !permit.claim(bytes) {
         return Ok(false);
     }
-    match shared.store.compact() {
+    match shared.store.rewrite() {
         Ok(()) => Ok(true),
         Err(Error::Full) => {
             tracing::warn!(bytes, "there was no room to rewrite what lies mixed with dropped rows");
@@ -124,9 +124,9 @@ fn flush(shared: &Shared) -> Result<()> {
 }
 
 /// Has the committer publish the tables as they are now and let go of the files that nobody reads any more.
-fn tidy(shared: &Shared) -> Result<()> {
+fn housekeep(shared: &Shared) -> Result<()> {
     let (done, is_done) = oneshot::channel();
-    send(shared, Message::Tidy(done))?;
+    send(shared, Message::Housekeep(done))?;
     is_done.blocking_recv().map_err(|_| shared.unanswered())
 }
 
@@ -156,9 +156,13 @@ impl Transition for Delete {
         &[]
     }
 
+    fn frees_space(&self) -> bool {
+        true
+    }
+
     fn apply(&mut self, _values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
-        for key in self.keys.drain(..) {
-            writes.delete(key);
+        for key in &self.keys {
+            writes.delete(key.clone());
         }
         Decision::Commit(())
     }

@@ -43,9 +43,9 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 /// How much there is to write, for compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// Merge as late as the strategy allows.
+    /// Compact as late as the strategy allows.
     Busy,
-    /// Leave nothing unmerged.
+    /// Leave nothing to compact.
     Quiet,
 }
 
@@ -59,8 +59,8 @@ pub(crate) struct Store {
     path: PathBuf,
     busy_strategy: Arc<Leveled>,
     quiet_strategy: Arc<Leveled>,
-    /// Whether everything written is merged, and so no files will be replaced until the next commit.
-    is_settled: AtomicBool,
+    /// Whether everything written is compacted, and so no files will be replaced until the next commit.
+    is_compacted: AtomicBool,
     /// Deletions in tables, as of the last look.
     deletions: AtomicU64,
     mark: CleanMark,
@@ -93,7 +93,7 @@ impl Store {
             path: path.into(),
             busy_strategy: Arc::new(compaction::leveled()),
             quiet_strategy: Arc::new(compaction::leveled().with_l0_threshold(1)),
-            is_settled: AtomicBool::new(false),
+            is_compacted: AtomicBool::new(false),
             deletions: AtomicU64::new(0),
             mark: CleanMark::new(path, &store_path),
             _lock: lock,
@@ -148,7 +148,7 @@ impl StoreSnapshot {
 pub(crate) struct StoreSink {
     pub(crate) store: Arc<Store>,
     pub(crate) space: Arc<DiskSpace>,
-    /// Tells the upkeep that there may be something to compact.
+    /// Tells the compactor that there may be something to compact.
     pub(crate) nudge: SyncSender<()>,
 }
 
@@ -169,12 +169,12 @@ impl Sink for StoreSink {
         Ok(())
     }
 
-    fn taking(&self) -> Admission {
-        self.space.taking()
+    fn admission(&self) -> Admission {
+        self.space.admission()
     }
 
-    fn tidy(&self) -> bool {
-        self.store.tidy()
+    fn housekeep(&self) -> bool {
+        self.store.housekeep()
     }
 }
 
@@ -199,7 +199,7 @@ impl Store {
             nothing_written: matches!(error, fjall::Error::Poisoned),
             message: format!("cannot commit to {}: {error}", self.path.display()),
         })?;
-        self.is_settled.store(false, Ordering::Relaxed);
+        self.is_compacted.store(false, Ordering::Relaxed);
         self.publish();
         Ok(())
     }
@@ -213,12 +213,12 @@ impl Store {
         drop(stale);
     }
 
-    fn tidy(&self) -> bool {
-        // ORDER: looked at first, because a merge that ends after the rest has been looked at leaves files behind.
-        let is_settled = self.is_settled.load(Ordering::Acquire);
+    fn housekeep(&self) -> bool {
+        // ORDER: looked at first, because a compaction that ends after the rest has been looked at leaves files behind.
+        let is_compacted = self.is_compacted.load(Ordering::Acquire);
         self.publish();
         self.forget_old_versions();
-        !is_settled
+        !is_compacted
             || self.keyspace.tree.version_free_list_len() > 0
             || self.database.outstanding_flushes() > 0
     }
@@ -240,7 +240,7 @@ impl Store {
     }
 }
 
-/// What the upkeep needs.
+/// What the compactor needs.
 impl Store {
     /// # Errors
     ///
@@ -262,12 +262,12 @@ impl Store {
     }
 
     /// Flushed memtables that lie beside each other. fjall holds up writers from twenty on, and stops them at thirty.
-    pub(crate) fn unmerged_runs(&self) -> usize {
+    pub(crate) fn uncompacted_runs(&self) -> usize {
         self.keyspace.tree.l0_run_count()
     }
 
     /// Bytes that the most urgent compaction writes at most; `None` if there is none.
-    pub(crate) fn bytes_to_merge(&self, pace: Pace) -> Result<Option<u64>> {
+    pub(crate) fn compaction_bytes(&self, pace: Pace) -> Result<Option<u64>> {
         guarded(|| compaction::step_bytes(&self.keyspace.tree, self.strategy(pace)))
     }
 
@@ -275,7 +275,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::Full`] for lack of room: the tables are as before, and can be merged later.
+    /// [`Error::Full`] for lack of room: the tables are as before, and can be compacted later.
     pub(crate) fn compact_step(&self, pace: Pace) -> Result<bool> {
         let tree = &self.keyspace.tree;
         let version = tree.current_version().id();
@@ -293,8 +293,8 @@ impl Store {
         self.deletions.store(self.keyspace.tree.tombstone_count(), Ordering::Relaxed);
     }
 
-    pub(crate) fn set_settled(&self, is_settled: bool) {
-        self.is_settled.store(is_settled, Ordering::Release);
+    pub(crate) fn set_compacted(&self, is_compacted: bool) {
+        self.is_compacted.store(is_compacted, Ordering::Release);
     }
 
     fn strategy(&self, pace: Pace) -> &Arc<Leveled> {
@@ -327,12 +327,12 @@ impl Store {
 
 #[cfg(test)]
 impl Store {
-    pub(crate) fn unmerged_tables(&self) -> usize {
+    pub(crate) fn uncompacted_tables(&self) -> usize {
         self.keyspace.tree.level_table_count(0).expect("there is a first level")
     }
 }
 
-/// What dropping a range needs; see `drops`.
+/// What dropping a range needs; see `drop_range`.
 impl Store {
     /// Keys from the start of `range`, at most `rows_max`, as of the last commit.
     pub(crate) fn keys(self: &Arc<Self>, range: &KeyRange, rows_max: usize) -> Result<Vec<Bytes>> {
@@ -367,16 +367,16 @@ impl Store {
     /// # Errors
     ///
     /// As [`Store::compact_step`].
-    pub(crate) fn compact(&self) -> Result<()> {
+    pub(crate) fn rewrite(&self) -> Result<()> {
         self.compacting(|| self.keyspace.major_compact())
     }
 
-    /// Bytes that [`Store::compact`] writes at most.
-    pub(crate) fn bytes_to_compact(&self) -> Result<u64> {
+    /// Bytes that [`Store::rewrite`] writes at most.
+    pub(crate) fn rewrite_bytes(&self) -> Result<u64> {
         guarded(|| compaction::rewrite_bytes(&self.keyspace.tree))
     }
 
-    /// Bytes of separated values that [`Store::compact`] gives back.
+    /// Bytes of separated values that [`Store::rewrite`] gives back.
     pub(crate) fn reclaimable_value_bytes(&self) -> u64 {
         compaction::reclaimable_value_bytes(&self.keyspace.tree)
     }

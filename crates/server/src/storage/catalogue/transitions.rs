@@ -109,6 +109,11 @@ impl<R: Record> Transition for DropRecord<R> {
         &self.keys
     }
 
+    /// Its rows go later, and take more than the marker.
+    fn frees_space(&self) -> bool {
+        true
+    }
+
     fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<DropOutcome> {
         let Some(stored) = &values[0] else { return Decision::Abort(DropOutcome::NotFound) };
         if R::decode(stored).is_none_or(|record| record.id() != self.dropped.id) {
