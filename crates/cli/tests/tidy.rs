@@ -91,12 +91,23 @@ fn a_plain_build_has_no_test_hooks() {
 /// Every line of the threat model names a test that shows it, and every test that it names is there.
 #[test]
 fn the_threat_model_names_tests_that_exist() {
-    let document = root().join("docs/security.md");
+    check_shown("docs/security.md", 50);
+}
+
+/// So does every statement of the guide.
+#[test]
+fn the_guide_names_tests_that_exist() {
+    check_shown("docs/guide.md", 80);
+}
+
+/// Checks the tables of a page whose last column is "Shown by": each row links at least one test that exists, and there are
+/// that many links.
+fn check_shown(page: &str, least: usize) {
+    let document = root().join(page);
     let text = std::fs::read_to_string(&document).unwrap();
-    let tables = text.split("| What | Shown by |\n|---|---|\n").skip(1);
-    let rows = tables.flat_map(|table| table.lines().take_while(|line| line.starts_with('|')));
+    let rows = tables(&text).into_iter().filter(|(head, _)| head.ends_with("| Shown by |"));
     let mut named = 0;
-    for row in rows {
+    for row in rows.flat_map(|(_, rows)| rows) {
         // [`name`](path)
         let links: Vec<_> =
             row.split("[`").skip(1).filter_map(|rest| rest.split_once("`](")).collect();
@@ -110,7 +121,46 @@ fn the_threat_model_names_tests_that_exist() {
             named += 1;
         }
     }
-    assert!(named > 50, "the tables are not read: {named}");
+    assert!(named > least, "the tables are not read: {named}");
+}
+
+/// The tables of a page: the line of names, and the rows.
+fn tables(text: &str) -> Vec<(&str, Vec<&str>)> {
+    let lines: Vec<_> = text.lines().collect();
+    let rules = (1..lines.len()).filter(|at| lines[*at].starts_with("|---"));
+    let table = |rule: usize| {
+        let rows = lines[rule + 1..].iter().take_while(|line| line.starts_with('|'));
+        (lines[rule - 1], rows.copied().collect())
+    };
+    rules.map(table).collect()
+}
+
+/// The limits that `docs/design.md` lists are the constants of the code.
+#[test]
+fn the_limits_that_are_written_down_are_those_of_the_code() {
+    let document = root().join("docs/design.md");
+    let text = std::fs::read_to_string(&document).unwrap();
+    let limits = tables(&text).into_iter().filter(|(head, _)| head.ends_with("| Constant |"));
+    let mut compared = 0;
+    for row in limits.flat_map(|(_, rows)| rows) {
+        // | what | value | [`NAME`](path) |
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let link = cells[3].strip_prefix("[`").and_then(|rest| rest.split_once("`]("));
+        let (name, path) = link.unwrap_or_else(|| panic!("no constant: {row}"));
+        let file = document.parent().unwrap().join(path.trim_end_matches(')'));
+        let source = std::fs::read_to_string(&file).unwrap_or_else(|_| panic!("no {path}: {row}"));
+        let written: u64 = cells[2].replace(',', "").parse().unwrap_or_else(|_| panic!("{row}"));
+        assert_eq!(constant(&source, name), Some(written), "{row}");
+        compared += 1;
+    }
+    assert!(compared > 20, "the table is not read: {compared}");
+}
+
+/// The value of a constant that is a number or a product of numbers.
+fn constant(source: &str, name: &str) -> Option<u64> {
+    let (_, rest) = source.split_once(&format!("const {name}: "))?;
+    let (_, value) = rest.split_once(';')?.0.split_once('=')?;
+    value.split('*').map(|factor| factor.trim().replace('_', "").parse::<u64>().ok()).product()
 }
 
 /// Whether the source has a function of this name that is a test.

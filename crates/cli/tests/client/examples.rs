@@ -47,11 +47,11 @@ async fn every_pattern_has_an_example_that_runs() {
     let expected = [
         "intra_partition_index: found employee 000223 by mail",
         "index_entities: Jones is 000152 and 000153",
-        "compound_key: 2 reviews of employee 00123",
+        "compound_key: reviews 000123_2011 and 000123_2012",
         "log_tail: the latest two of five are [4, 3]",
         "high_volume_delete: 2 months dropped, 1 login left",
-        "data_series: 43 messages in a day of 24 slots",
-        "wide_entity: 600 properties read as one",
+        "data_series: 44 messages in a day of 24 slots",
+        "wide_entity: 365 days read as one, 12 messages on one",
         "denormalization: the department knows new@contoso.com",
         "spread_writes: in order from 8 partitions: 0005 0006 0007 0008 0009",
         "client_join: employee 00010 works on floor 3",
@@ -76,7 +76,8 @@ fn every_pattern_is_in_the_examples() {
     let mut modules: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
-        .filter(|name| name != "mod")
+        // What the patterns share is none itself.
+        .filter(|name| name != "mod" && name != "index")
         .collect();
     modules.sort_unstable();
     let mut names = shown::NAMES;

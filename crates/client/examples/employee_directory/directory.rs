@@ -117,7 +117,7 @@ async fn design_for_querying(table: &TableClient, out: &mut impl Write) -> Resul
 /// A list of ids under each last name turns the scan into look-ups.
 async fn secondary_index(table: &TableClient, out: &mut impl Write) -> Result<()> {
     writeln!(out, "\nIndex entities")?;
-    let by_name = IndexEntities::new(table.clone(), "lastname_");
+    let by_name = IndexEntities::new(table.clone(), "LastName", "EmployeeIDs")?;
     let wanted =
         filter!(PartitionKey == "Sales" && LastName == "Jones" && EntityType == "Employee");
     let mut jones = table.query_entities::<Employee>(wanted);

@@ -6,11 +6,12 @@ use std::time::Duration;
 use azure_core::error::ErrorKind;
 use futures::TryStreamExt;
 use tavola_client::patterns::client_join::SmallTable;
-use tavola_client::patterns::compound_key::Compound;
+use tavola_client::patterns::compound_key::{Compound, Padded};
 use tavola_client::patterns::data_series::DataSeries;
 use tavola_client::patterns::denormalization::Denormalization;
 use tavola_client::patterns::heterogeneous::of_type;
 use tavola_client::patterns::high_volume_delete::{Period, TablePerPeriod};
+use tavola_client::patterns::index::Index;
 use tavola_client::patterns::index_entities::IndexEntities;
 use tavola_client::patterns::intra_partition_index::IntraPartitionIndex;
 use tavola_client::patterns::log_tail::LogTail;
@@ -82,35 +83,37 @@ async fn show(name: &str, service: &TableServiceClient, table: &TableClient) -> 
 
 async fn intra_partition_index(table: &TableClient) -> Result<String> {
     let employees =
-        IntraPartitionIndex::new(table.clone(), "empid_").with_full_copy("email_", "Email");
+        IntraPartitionIndex::new(table.clone(), "empid_").with(Index::unique("email_", "Email"))?;
     employees.save(&Entity::new("Sales", "000223").with("Email", "jonesj@contoso.com")).await?;
-    let found = employees.find("Sales", "email_", "jonesj@contoso.com").await?;
+    let by_email = employees.by("email_")?;
+    let found = by_email.find::<Entity>("Sales", "jonesj@contoso.com").await?;
     Ok(format!("found employee {} by mail", found.map_or_else(String::new, |e| e.row_key().into())))
 }
 
 async fn index_entities(table: &TableClient) -> Result<String> {
-    let by_name = IndexEntities::new(table.clone(), "lastname_");
+    let by_name = IndexEntities::new(table.clone(), "LastName", "EmployeeIDs")?;
     for id in ["000152", "000153"] {
-        by_name.insert(&Entity::new("Sales", id), "Jones").await?;
+        by_name.insert(&Entity::new("Sales", id).with("LastName", "Jones")).await?;
     }
     Ok(format!("Jones is {}", by_name.keys("Sales", "Jones").await?.join(" and ")))
 }
 
 async fn compound_key(table: &TableClient) -> Result<String> {
-    for (employee, year) in [("00123", 2025_u32), ("00123", 2026), ("001234", 2026)] {
-        let key = Compound((employee.to_owned(), year)).to_key()?;
-        table.insert_entity(&Entity::new("Reviews", key), None).await?;
+    for (employee, year) in [(123, 2011), (123, 2012), (124, 2012)] {
+        let key = Compound::new((Padded::<6>(employee), Padded::<4>(year))).to_key()?;
+        table.insert_entity(&Entity::new("Sales", key), None).await?;
     }
-    let prefix = Compound(("00123".to_owned(),)).prefix()?;
-    let wanted = Filter::partition("Reviews") & ROW_KEY.starts_with(&prefix);
+    let prefix = Compound::new((Padded::<6>(123),)).prefix()?;
+    let wanted = Filter::partition("Sales") & ROW_KEY.starts_with(&prefix);
     let reviews: Vec<_> = table.query_entities::<Entity>(wanted).try_collect().await?;
-    Ok(format!("{} reviews of employee 00123", reviews.len()))
+    let rows: Vec<_> = reviews.iter().map(|review| review.row_key()).collect();
+    Ok(format!("reviews {}", rows.join(" and ")))
 }
 
 async fn log_tail(table: &TableClient) -> Result<String> {
     let log = LogTail::new(table.clone());
     for number in 0..5 {
-        log.append(now(), Entity::new("jens", "").with("N", number)).await?;
+        log.append(now(), &Entity::new("jens", "").with("N", number)).await?;
     }
     let latest = log.latest::<Entity>("jens", 2).await?;
     let numbers = latest.iter().map(|e| e.get::<i32>("N")).collect::<Result<Vec<_>>>()?;
@@ -133,19 +136,22 @@ async fn high_volume_delete(service: &TableServiceClient, name: &str) -> Result<
 async fn data_series(table: &TableClient) -> Result<String> {
     let messages = DataSeries::<i32>::new(table.clone(), 24)?;
     messages.record("jens", "2026-11-15", [(9, 12), (10, 31)]).await?;
+    messages.add("jens", "2026-11-15", 9, 1).await?;
     let day = messages.read("jens", "2026-11-15").await?;
     Ok(format!("{} messages in a day of 24 slots", day.iter().flatten().sum::<i32>()))
 }
 
 async fn wide_entity(table: &TableClient) -> Result<String> {
-    let mut survey = Entity::new("surveys", "2026");
-    for question in 0..600 {
-        survey.set(format!("Answer{question}"), question % 5);
+    let mut messages = Entity::new("Sales", "000123_2026");
+    for day in 1..=365 {
+        messages.set(format!("Day{day:03}"), 0);
     }
-    let surveys = WideEntities::new(table.clone());
-    surveys.upsert(&survey).await?;
-    let read = surveys.get("surveys", "2026").await?;
-    Ok(format!("{} properties read as one", read.map_or(0, |survey| survey.properties().len())))
+    let years = WideEntities::new(table.clone());
+    years.upsert(&messages).await?;
+    years.merge(&Entity::new("Sales", "000123_2026").with("Day319", 12)).await?;
+    let year = years.get::<Entity>("Sales", "000123_2026").await?.unwrap_or_default();
+    let day: i32 = year.get("Day319")?;
+    Ok(format!("{} days read as one, {day} messages on one", year.properties().len()))
 }
 
 async fn denormalization(table: &TableClient) -> Result<String> {
@@ -164,7 +170,7 @@ async fn denormalization(table: &TableClient) -> Result<String> {
 async fn spread_writes(table: &TableClient) -> Result<String> {
     let events = Spread::new(table.clone(), 8)?;
     for number in 0..20 {
-        events.upsert(Entity::new("clicks", format!("{number:04}"))).await?;
+        events.upsert(&Entity::new("clicks", format!("{number:04}"))).await?;
     }
     let found: Vec<_> = events.range::<Entity>("clicks", "0005", "0010").try_collect().await?;
     let rows: Vec<_> = found.iter().map(|stored| stored.row_key()).collect();

@@ -18,12 +18,9 @@ use std::time::Duration;
 
 use futures::{Stream, TryStreamExt};
 
-use crate::clients::{QueryOptions, TableClient};
-use crate::clock;
-use crate::entity::{Entity, Stored, TableEntity};
-use crate::error::Result;
-use crate::filter::Filter;
-use crate::value::DateTime;
+use crate::{
+    DateTime, Entity, Filter, QueryOptions, Result, Stored, TableClient, TableEntity, now,
+};
 
 type Rows<T> = HashMap<(String, String), Arc<T>>;
 
@@ -100,7 +97,7 @@ impl<T: TableEntity + Send + Sync + 'static> SmallTable<T> {
     }
 
     async fn rows(&self) -> Result<Arc<Rows<T>>> {
-        let now = clock::now();
+        let now = now();
         if let Some((since, rows)) = &*self.lock() {
             let age = now.0.abs_diff(since.0);
             if u128::from(age) * 100 <= self.age_max.as_nanos() {

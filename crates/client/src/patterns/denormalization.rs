@@ -11,12 +11,10 @@
 //!
 //! [`Denormalization`] shows it.
 
-use azure_core::http::Etag;
-
-use crate::clients::{IfMatch, TableClient, UpdateMode};
-use crate::entity::{Entity, Stored};
-use crate::error::Result;
-use crate::transaction::Transaction;
+use super::Row;
+use crate::{
+    Entity, Etag, IfMatch, Result, Stored, TableClient, TableEntity, Transaction, UpdateMode,
+};
 
 /// Which properties are copied, and under which names.
 ///
@@ -30,7 +28,7 @@ use crate::transaction::Transaction;
 /// manager.set("Email", "jens@contoso.com");
 /// copies.update(&table, &manager, ["Department"]).await?;
 /// // A new target starts with the copies.
-/// let team = copies.copies_of(&manager, "Team7").with("Name", "Team 7");
+/// let team = copies.copies_of(&manager.value, "Team7")?.with("Name", "Team 7");
 /// table.insert_entity(&team, None).await?;
 /// # Ok(())
 /// # }
@@ -54,14 +52,19 @@ impl Denormalization {
     }
 
     /// The copied properties as they stand in a target: to merge, or to write a new target with.
-    pub fn copies_of(&self, source: &Entity, row_key: &str) -> Entity {
-        let mut target = Entity::new(source.partition_key(), row_key);
+    ///
+    /// # Errors
+    /// A source that is no entity.
+    pub fn copies_of<T: TableEntity>(&self, source: &T, row_key: &str) -> Result<Entity> {
+        let row = Row::of(source)?;
+        row.check_plain(self.properties.iter().map(|(from, _)| from.as_str()))?;
+        let mut target = Entity::new(row.partition_key(), row_key);
         for (from, to) in &self.properties {
-            if let Some(value) = source.value(from) {
+            if let Some(value) = row.value(from) {
                 target.set(to.as_str(), value.clone());
             }
         }
-        target
+        Ok(target)
     }
 
     /// Replaces the source, if it is still the version that was read, and merges the copies into the targets, all or
@@ -70,16 +73,16 @@ impl Denormalization {
     /// # Errors
     /// `UpdateConditionNotSatisfied` when somebody changed the source, `ResourceNotFound` when a target is gone; more than
     /// 99 targets.
-    pub async fn update(
+    pub async fn update<T: TableEntity>(
         &self,
         table: &TableClient,
-        source: &Stored<Entity>,
+        source: &Stored<T>,
         targets: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<Option<Etag>> {
         let mut transaction = Transaction::new();
         transaction.update(&source.value, UpdateMode::Replace, source)?;
         for target in targets {
-            let copies = self.copies_of(source, target.as_ref());
+            let copies = self.copies_of(&source.value, target.as_ref())?;
             transaction.update(&copies, UpdateMode::Merge, IfMatch::Any)?;
         }
         Ok(table.submit_transaction(&transaction, None).await?.swap_remove(0))

@@ -55,9 +55,7 @@
 //! # }
 //! ```
 
-use crate::entity::{ENTITY_TYPE, Entity};
-use crate::error::Result;
-use crate::filter::{Filter, Operator};
+use crate::{ENTITY_TYPE, Entity, Filter, Operator, Result};
 
 /// Implements [`PropertySet`](trait@PropertySet) for a struct.
 ///

@@ -13,20 +13,32 @@
 //!
 //! [`TablePerPeriod`] shows it.
 
+use std::time::Duration;
+
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::ErrorCode;
-use crate::clients::{
-    CallOptions, ListTablesOptions, QueryOptions, TableClient, TableServiceClient, UpdateMode,
+use crate::error::refused;
+use crate::{
+    DateTime, ErrorCode, ErrorExt, Filter, ListTablesOptions, QueryOptions, Result, Stored,
+    TableClient, TableEntity, TableServiceClient, UpdateMode, now,
 };
-use crate::entity::{Stored, TableEntity};
-use crate::error::{ErrorExt, Result, refused};
-use crate::filter::Filter;
-use crate::value::DateTime;
 
 /// Periods that are read ahead.
 const PERIODS_AHEAD: usize = 4;
+const NANOSECONDS_PER_TICK: u128 = 100;
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
+
+/// That many days.
+///
+/// ```
+/// use tavola_client::patterns::high_volume_delete::days;
+///
+/// assert_eq!(days(60).as_secs(), 60 * 86_400);
+/// ```
+pub const fn days(count: u32) -> Duration {
+    Duration::from_secs(count as u64 * SECONDS_PER_DAY)
+}
 
 /// How long a table takes writes.
 ///
@@ -74,11 +86,13 @@ impl Period {
 /// ```no_run
 /// # async fn run(service: tavola_client::TableServiceClient) -> azure_core::Result<()> {
 /// use futures::TryStreamExt;
-/// use tavola_client::patterns::high_volume_delete::{Period, TablePerPeriod};
+/// use tavola_client::patterns::high_volume_delete::{Period, TablePerPeriod, days};
 /// use tavola_client::{DateTime, Entity, now};
 ///
-/// let logins = TablePerPeriod::new(service, "logins", Period::Month)?;
+/// let logins = TablePerPeriod::new(service, "logins", Period::Day)?;
 /// logins.insert(now(), &Entity::new("jens", "0001")).await?;
+/// // Once a day: drops what is older than 60 days.
+/// let dropped = logins.keep(days(60)).await?;
 /// let dropped = logins.drop_before(DateTime::parse_iso("2026-01-01").unwrap()).await?;
 /// // The table of a moment, for anything else.
 /// println!("written to {}", logins.table_at(now())?.name());
@@ -133,7 +147,7 @@ impl TablePerPeriod {
         match table.upsert_entity(entity, UpdateMode::Replace, None).await {
             Ok(_) => Ok(()),
             Err(error) if error.code() == Some(ErrorCode::TableNotFound) => {
-                table.create_if_not_exists(None::<CallOptions>).await?;
+                table.create_if_not_exists(None).await?;
                 table.upsert_entity(entity, UpdateMode::Replace, None).await.map(|_| ())
             }
             Err(error) => Err(error),
@@ -172,6 +186,17 @@ impl TablePerPeriod {
             Ok(_) => true,
         };
         Ok(entities.filter(move |item| std::future::ready(is_there(item))).boxed())
+    }
+
+    /// Keeps what is younger than this age, and drops the tables of all periods that ended before; gives their names. A
+    /// period is dropped when all of it is too old, so that nothing goes early.
+    ///
+    /// # Errors
+    /// As [`TablePerPeriod::drop_before`].
+    pub async fn keep(&self, age: Duration) -> Result<Vec<String>> {
+        let ticks = i64::try_from(age.as_nanos() / NANOSECONDS_PER_TICK).unwrap_or(i64::MAX);
+        let oldest = now().0.saturating_sub(ticks).max(0);
+        self.drop_before(tavola_wire::Ticks(oldest)).await
     }
 
     /// Drops the tables of all periods that end before the one of this moment; gives their names.

@@ -14,16 +14,16 @@
 //!
 //! [`Spread`] shows it.
 
-use azure_core::http::Etag;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use tavola_wire::table::stored::key::compare_text;
 
-use crate::clients::{TableClient, UpdateMode};
-use crate::entity::{Entity, Stored, TableEntity};
-use crate::error::{Result, refused};
-use crate::filter::{Filter, ROW_KEY};
-use crate::parallel::merge_sorted;
+use super::Row;
+use crate::error::refused;
+use crate::{
+    Entity, Etag, Filter, ROW_KEY, Result, Stored, TableClient, TableEntity, UpdateMode,
+    merge_sorted,
+};
 
 /// Buckets of one key: as many queries are under way for each range.
 const BUCKETS_MAX: u16 = 256;
@@ -37,15 +37,14 @@ const BUCKETS_MAX: u16 = 256;
 /// use tavola_client::patterns::spread_writes::Spread;
 ///
 /// let events = Spread::new(table, 16)?;
-/// events.upsert(Entity::new("clicks", "2026-11-15T12:00:00.123").with("Page", "/")).await?;
+/// events.upsert(&Entity::new("clicks", "2026-11-15T12:00:00.123").with("Page", "/")).await?;
 /// let mut morning = events.range::<Entity>("clicks", "2026-11-15T06", "2026-11-15T12");
 /// while let Some(click) = morning.try_next().await? {
 ///     println!("{}", click.row_key());
 /// }
-/// // Whoever writes on other ways needs the partition key of the bucket.
-/// let key = events.partition_key("clicks", "2026-11-15T12:00:00.123");
 /// let click = events.get::<Entity>("clicks", "2026-11-15T12:00:00.123").await?;
-/// assert_eq!(click.map(|stored| stored.partition_key().to_owned()), Some(key));
+/// // The partition in which it lies, for everything else.
+/// println!("{}", events.partition_key("clicks", "2026-11-15T12:00:00.123"));
 /// # Ok(())
 /// # }
 /// ```
@@ -56,7 +55,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Spreads over so many buckets. The number is part of every partition key, and cannot be changed later without
+    /// Spreads over that many buckets. The number is part of every partition key, and cannot be changed later without
     /// moving what was written.
     ///
     /// # Errors
@@ -75,23 +74,26 @@ impl Spread {
         bucket_key(bucket_of(row_key, self.buckets), key)
     }
 
-    /// Writes an entity into its bucket; its partition key is the key before spreading.
+    /// Writes an entity into its bucket.
     ///
     /// # Errors
     /// Those of an upsert.
-    pub async fn upsert(&self, mut entity: Entity) -> Result<Etag> {
-        let spread = self.partition_key(entity.partition_key(), entity.row_key());
-        let row_key = entity.take_row_key();
-        entity.set_keys(spread, row_key);
-        self.table.upsert_entity(&entity, UpdateMode::Replace, None).await
+    pub async fn upsert<T: TableEntity>(&self, entity: &T) -> Result<Etag> {
+        let mut row = Row::of(entity)?;
+        let spread = self.partition_key(row.partition_key(), row.row_key());
+        let row_key = row.entity.take_row_key();
+        row.entity.set_keys(spread, row_key);
+        self.table.upsert_entity(&row, UpdateMode::Replace, None).await
     }
 
-    /// Reads an entity from its bucket; its partition key is the spread one.
+    /// Reads an entity from its bucket, with the partition key that it had before spreading.
     ///
     /// # Errors
     /// Those of a point query.
     pub async fn get<T: TableEntity>(&self, key: &str, row_key: &str) -> Result<Option<Stored<T>>> {
-        self.table.get_entity_if_exists(&self.partition_key(key, row_key), row_key, None).await
+        let spread = self.partition_key(key, row_key);
+        let stored = self.table.get_entity_if_exists::<Entity>(&spread, row_key, None).await?;
+        stored.map(|stored| stored.try_map(|entity| gathered(entity, key))).transpose()
     }
 
     /// The entities of a key in a range of row keys, in their order over all buckets.
@@ -105,17 +107,23 @@ impl Spread {
         let streams = (0..self.buckets).map(|bucket| {
             let filter = Filter::partition(&bucket_key(bucket, key)) & rows.clone();
             let entities = self.table.query_entities::<Entity>(filter);
-            entities
-                .map(|item| {
-                    item.map(|stored| Keyed { row_key: stored.row_key().to_owned(), stored })
-                })
-                .boxed()
+            let keyed =
+                |stored: Stored<Entity>| Keyed { row_key: stored.row_key().to_owned(), stored };
+            entities.map(move |item| item.map(keyed)).boxed()
         });
         let merged = merge_sorted(streams.collect(), |a: &Keyed, b: &Keyed| {
             compare_text(&a.row_key, &b.row_key)
         });
-        merged.map(|item| item?.stored.try_map(T::from_entity)).boxed()
+        let key = key.to_owned();
+        merged.map(move |item| item?.stored.try_map(|entity| gathered(entity, &key))).boxed()
     }
+}
+
+/// The entity as it was before spreading.
+fn gathered<T: TableEntity>(mut entity: Entity, key: &str) -> Result<T> {
+    let row_key = entity.take_row_key();
+    entity.set_keys(key, row_key);
+    T::from_entity(entity)
 }
 
 /// An entity with the key that it is merged by.

@@ -1,99 +1,11 @@
-//! The Table Design Guide as tests: each example query and pattern step that concerns the service itself. Every
-//! test names its section of the guide.
-
-use std::sync::Arc;
+//! "Table Design Patterns": the queries and steps that the guide prints, pattern by pattern.
 
 use serde_json::{Value, json};
 use tavola_wire::Ticks;
-use tavola_wire::auth::AccountKey;
-use tavola_wire::auth::sas::{KeyRangeLimit, Permissions, TableSasSpec};
 
-use crate::support::client::{Request, entity_path, row_keys, values};
-use crate::support::{Batch, Client, KEY, minutes_from_now, now_ticks, shared_client};
-
-fn insert_all(client: &Client, table: &str, entities: impl IntoIterator<Item = Value>) {
-    for entity in entities {
-        client.insert(table, &entity).expect(204);
-    }
-}
-
-fn employee(row: &str, last_name: &str) -> Value {
-    json!({"PartitionKey": "Sales", "RowKey": row, "LastName": last_name, "Age": 30})
-}
-
-/// Rows of a query, and how they were found.
-#[track_caller]
-fn explained(client: &Client, table: &str, filter: &str) -> (Vec<String>, String, u64) {
-    let request: Request<'_> = client.query(table, &[("$filter", filter)]);
-    let page = request.header("x-tavola-explain", "true").send().expect(200);
-    let kind = page.header("x-tavola-query-kind").expect("a kind").to_owned();
-    let examined = page.header("x-tavola-rows-examined").expect("a count");
-    (row_keys(&values(&page)), kind, examined.parse().expect("a number"))
-}
-
-/// "How your choice of PartitionKey and RowKey impacts query performance": the four kinds of query and the `or`
-/// that the guide warns of, which costs two look-ups here.
-#[test]
-fn the_kinds_of_query() {
-    let client = shared_client();
-    let table = client.new_table();
-    insert_all(
-        &client,
-        &table,
-        [
-            employee("121", "Smith"),
-            employee("2", "Jones"),
-            employee("322", "Brown"),
-            employee("Sanders", "Sanders"),
-            employee("Smith", "Smith"),
-            employee("Taylor", "Taylor"),
-            json!({"PartitionKey": "Marketing", "RowKey": "2", "LastName": "Jones"}),
-        ],
-    );
-    for (filter, rows, kind, examined) in [
-        ("(PartitionKey eq 'Sales') and (RowKey eq '2')", vec!["2"], "point", 1),
-        (
-            "PartitionKey eq 'Sales' and RowKey ge 'S' and RowKey lt 'T'",
-            vec!["Sanders", "Smith"],
-            "range",
-            2,
-        ),
-        (
-            "PartitionKey eq 'Sales' and LastName eq 'Smith'",
-            vec!["121", "Smith"],
-            "partition scan",
-            6,
-        ),
-        ("LastName eq 'Jones'", vec!["2", "2"], "table scan", 7),
-        (
-            "PartitionKey eq 'Sales' and (RowKey eq '121' or RowKey eq '322')",
-            vec!["121", "322"],
-            "point",
-            2,
-        ),
-    ] {
-        let found = explained(&client, &table, filter);
-        let rows: Vec<_> = rows.into_iter().map(str::to_owned).collect();
-        assert_eq!(found, (rows, kind.to_owned(), examined), "{filter}");
-    }
-}
-
-/// "Sorting data in the Table service": padded numbers sort as numbers, others as text.
-#[test]
-fn padded_numbers_sort_as_numbers() {
-    let client = shared_client();
-    let table = client.new_table();
-    for id in [223, 9, 100_000, 45] {
-        let padded = json!({"PartitionKey": "padded", "RowKey": format!("{id:08}")});
-        let plain = json!({"PartitionKey": "plain", "RowKey": id.to_string()});
-        insert_all(&client, &table, [padded, plain]);
-    }
-    assert_eq!(
-        client.rows(&table, "PartitionKey eq 'padded'"),
-        ["00000009", "00000045", "00000223", "00100000"]
-    );
-    assert_eq!(client.rows(&table, "PartitionKey eq 'plain'"), ["100000", "223", "45", "9"]);
-}
+use super::{employee, explained, insert_all};
+use crate::support::client::{row_keys, values};
+use crate::support::{Batch, Client, now_ticks, shared_client};
 
 /// "Intra-partition secondary index pattern": two copies in one transaction, found by either key and by ranges.
 #[test]
@@ -399,191 +311,52 @@ fn wide_entities_are_two_rows() {
     assert_eq!(client.entity(&table, ("Sales", "000123_2")).json()["Day364"], 364);
 }
 
-/// "Executing a point query using the Storage Client Library" and "Retrieving multiple entities using LINQ".
+/// "Compound key pattern", as printed: the projection names properties with blanks. No property can have one, so that the
+/// service refuses such an entity; the projection is answered with nothing under these names.
 #[test]
-fn retrieving_by_point_and_by_prefix() {
+fn names_with_blanks_are_no_properties() {
     let client = shared_client();
     let table = client.new_table();
-    insert_all(
-        &client,
-        &table,
-        ["212", "Adams", "Baker", "Brown", "Clark"].map(|row| employee(row, row)),
-    );
-    assert_eq!(client.entity(&table, ("Sales", "212")).expect(200).json()["LastName"], "212");
-    client.entity(&table, ("Sales", "213")).expect_error(404, "ResourceNotFound");
-    let fluent = "((PartitionKey eq 'Sales') and (RowKey ge 'B')) and (RowKey lt 'C')";
-    assert_eq!(client.rows(&table, fluent), ["Baker", "Brown"]);
-}
-
-/// "Retrieving large numbers of entities from a query": segments of fifty (`TakeCount`), with a token that is stored
-/// and used by another process after a crash.
-#[test]
-fn segments_with_stored_tokens() {
-    let server = Arc::new(crate::support::Launch::new().start());
-    let client = Client::new(&server);
-    let table = client.new_table();
-    for hundred in 0..2 {
-        let batch = (0..60).fold(Batch::new(), |batch, number| {
-            batch.insert(&client, &table, &employee(&format!("{hundred}{number:03}"), "x"))
-        });
-        batch.send(&client).expect_done(60);
-    }
-    let mut rows = Vec::new();
-    let mut stored: Option<(String, String)> = None;
-    loop {
-        let mut options = vec![("$filter", "PartitionKey eq 'Sales'"), ("$top", "50")];
-        if let Some((partition_key, row_key)) = &stored {
-            options.extend([
-                ("NextPartitionKey", partition_key.as_str()),
-                ("NextRowKey", row_key.as_str()),
-            ]);
-        }
-        let page = client.query(&table, &options).send().expect(200);
-        rows.push(values(&page).len());
-        let token = |name| page.header(name).map(str::to_owned);
-        stored =
-            token("x-ms-continuation-NextPartitionKey").zip(token("x-ms-continuation-NextRowKey"));
-        if stored.is_none() {
-            break;
-        }
-        server.crash_and_restart();
-    }
-    assert_eq!(rows, [50, 50, 20]);
-}
-
-/// "Server-side projection": the columns that the client library asks for.
-#[test]
-fn projection_of_one_column() {
-    let client = shared_client();
-    let table = client.new_table();
-    let entity = json!({"PartitionKey": "Sales", "RowKey": "1", "Email": "a@b.c", "Age": 5});
-    client.insert(&table, &entity).expect(204);
-    let select = "Email,PartitionKey,RowKey,Timestamp";
-    let options = [("$filter", "PartitionKey eq 'Sales'"), ("$select", select)];
-    let found = values(&client.query(&table, &options).send().expect(200));
-    let names: Vec<_> = found[0].as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(names, ["Email", "PartitionKey", "RowKey", "Timestamp", "odata.etag"]);
-}
-
-/// "Modifying entities": the error of a transaction tells which entity it was.
-#[test]
-fn a_failed_transaction_tells_the_index() {
-    let client = shared_client();
-    let table = client.new_table();
-    client.insert(&table, &employee("3", "x")).expect(204);
-    let batch = (0..5).fold(Batch::new(), |batch, row| {
-        batch.insert(&client, &table, &employee(&row.to_string(), "x"))
-    });
-    batch.send(&client).expect_failure(409, "EntityAlreadyExists", 3);
-}
-
-/// "Merge or replace": replace removes what is not sent, merge leaves it; both fail without an entity, and the
-/// InsertOr... forms make one.
-#[test]
-fn merge_or_replace() {
-    let client = shared_client();
-    let table = client.new_table();
-    let keys = ("Sales", "1");
-    let part = json!({"Age": 31});
-    client.put(&table, keys, &part).if_match("*").send().expect_error(404, "ResourceNotFound");
-    client.merge(&table, keys, &part).if_match("*").send().expect_error(404, "ResourceNotFound");
-    client.merge(&table, keys, &json!({"LastName": "Jones", "Age": 30})).send().expect(204);
-    client.merge(&table, keys, &part).if_match("*").send().expect(204);
-    let merged = client.entity(&table, keys).json();
-    assert_eq!((&merged["LastName"], &merged["Age"]), (&json!("Jones"), &json!(31)));
-    client.put(&table, keys, &part).if_match("*").send().expect(204);
-    assert!(client.entity(&table, keys).json().get("LastName").is_none());
-    client.put(&table, ("Sales", "2"), &part).send().expect(204);
-}
-
-/// "Working with heterogeneous entity types": employees and departments in one partition, told apart by
-/// EntityType, and modified without knowing the type.
-#[test]
-fn heterogeneous_entities() {
-    let client = shared_client();
-    let table = client.new_table();
-    insert_all(
-        &client,
-        &table,
-        [
-            json!({"PartitionKey": "Sales", "RowKey": "Baker", "EntityType": "Employee", "Age": 40}),
-            json!({"PartitionKey": "Sales", "RowKey": "Department", "EntityType": "Department",
-                "EmployeeCount": 2}),
-            json!({"PartitionKey": "Sales", "RowKey": "Evans", "EntityType": "Employee",
-                "Email@odata.type": "Edm.String", "Email": "e@contoso.com"}),
-            json!({"PartitionKey": "Sales", "RowKey": "Fox", "EntityType": "Employee"}),
-        ],
-    );
-    let filter = "(PartitionKey eq 'Sales') and ((RowKey ge 'B') and (RowKey lt 'F'))";
-    let found = client.matches(&table, filter);
-    let types: Vec<_> = found.iter().map(|entity| entity["EntityType"].as_str().unwrap()).collect();
-    assert_eq!(types, ["Employee", "Department", "Employee"]);
-    // No entity has properties of another.
-    assert!(found[0].get("EmployeeCount").is_none() && found[1].get("Age").is_none());
-    let filter = "PartitionKey eq 'Sales' and EntityType eq 'Department'";
-    assert_eq!(client.rows(&table, filter), ["Department"]);
-    assert_eq!(client.rows(&table, "EmployeeCount ge 0"), ["Department"]);
-
-    // "Modifying heterogeneous entity types".
-    let department = client.entity(&table, ("Sales", "Department")).expect(200);
-    let count = department.json()["EmployeeCount"].as_i64().expect("a count") + 1;
-    let merge = client.merge(&table, ("Sales", "Department"), &json!({ "EmployeeCount": count }));
-    merge.if_match(&department.etag()).send().expect(204);
-    let changed = client.entity(&table, ("Sales", "Department")).json();
+    let row = |name: &str| json!({"PartitionKey": "Sales", "RowKey": "empid_000123_2012", name: 3});
+    client.insert(&table, &row("Manager Rating")).expect_error(400, "PropertyNameInvalid");
+    client.insert(&table, &row("ManagerRating")).expect(204);
+    let filter =
+        "(PartitionKey eq 'Sales') and (RowKey ge 'empid_000123') and (RowKey lt 'empid_000124')";
+    let select = "RowKey,Manager Rating,Peer Rating,Comments";
+    let page = client.query(&table, &[("$filter", filter), ("$select", select)]).send().expect(200);
+    let review = &values(&page)[0];
+    assert_eq!(review["RowKey"], "empid_000123_2012");
     assert_eq!(
-        (&changed["EmployeeCount"], &changed["EntityType"]),
-        (&json!(3), &json!("Department"))
+        (review.get("Manager Rating"), review.get("ManagerRating")),
+        (Some(&Value::Null), None)
     );
 }
 
-/// "Controlling access with Shared Access Signatures": a token for each user's own rows.
+/// "Prepend/append anti-pattern" and "Log data anti-pattern": the guide's compound partition keys, and what a span of time
+/// costs with each design.
 #[test]
-fn a_token_for_one_users_rows() {
+fn log_partitions_by_hour_and_by_source() {
     let client = shared_client();
     let table = client.new_table();
-    for user in ["alice", "bob", "carol"] {
+    for (source, minute) in
+        [("Sales_000123", 3), ("Sales_000123", 5), ("IT_000200", 4), ("IT_000200", 9)]
+    {
+        let row = format!("2014-07-31T15:{minute:02}_0001");
         insert_all(
             &client,
             &table,
-            ["1", "2"].map(|row| json!({"PartitionKey": user, "RowKey": row})),
+            [
+                json!({"PartitionKey": "2014-07-31T15", "RowKey": format!("{row}_{source}")}),
+                json!({"PartitionKey": source, "RowKey": row}),
+            ],
         );
     }
-    let permissions = Permissions::parse_table("raud").unwrap();
-    let spec = TableSasSpec {
-        range: KeyRangeLimit::new(Some("bob"), None, Some("bob"), None).unwrap(),
-        ..TableSasSpec::new(&table, permissions, minutes_from_now(10))
-    };
-    let key = AccountKey::from_base64(KEY).unwrap();
-    let bob = client.with_sas(spec.sign(&client.account, &key));
-    assert_eq!(bob.rows(&table, ""), ["1", "2"]);
-    bob.merge(&table, ("bob", "1"), &json!({"Seen": true})).if_match("*").send().expect(204);
-    bob.entity(&table, ("alice", "1")).expect_error(404, "ResourceNotFound");
-    bob.remove(&table, ("carol", "1"), "*").expect_error(403, "AuthorizationFailure");
-    let read = Permissions::parse_table("r").unwrap();
-    let reader = TableSasSpec { permissions: Some(read), ..spec };
-    let reader = client.with_sas(reader.sign(&client.account, &key));
-    reader.get(entity_path(&table, "bob", "1")).send().expect(200);
-    let write = reader.remove(&table, ("bob", "1"), "*");
-    write.expect_error(403, "AuthorizationPermissionMismatch");
-}
-
-/// "Asynchronous and parallel operations": several clients, each with its own partitions.
-#[test]
-fn parallel_clients_with_their_own_partitions() {
-    let client = shared_client();
-    let table = client.new_table();
-    std::thread::scope(|scope| {
-        for number in 0..4 {
-            let (server, table) = (client.server(), &table);
-            scope.spawn(move || {
-                let client = Client::new(server);
-                for row in 0..20 {
-                    let entity = json!({"PartitionKey": format!("p{number}"), "RowKey": format!("{row:02}")});
-                    client.insert(table, &entity).expect(204);
-                }
-                assert_eq!(client.rows(table, &format!("PartitionKey eq 'p{number}'")).len(), 20);
-            });
-        }
-    });
-    assert_eq!(client.rows(&table, "").len(), 80);
+    // One hot partition, and one cheap range.
+    let span = "RowKey ge '2014-07-31T15:04' and RowKey lt '2014-07-31T15:06'";
+    let by_hour = format!("PartitionKey eq '2014-07-31T15' and {span}");
+    let (rows, kind, examined) = explained(&client, &table, &by_hour);
+    assert_eq!((rows.len(), kind.as_str(), examined), (2, "range", 2));
+    // Spread writes, and a scan of every partition.
+    let (rows, kind, examined) = explained(&client, &table, span);
+    assert_eq!((rows.len(), kind.as_str(), examined), (4, "table scan", 8));
 }

@@ -1,0 +1,275 @@
+//! Asking an index: one entity, a list, a range, or all in its order.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+
+use super::{Index, IndexValue};
+use crate::error::refused;
+use crate::{
+    Entity, Filter, GetEntityOptions, QueryOptions, ROW_KEY, Result, Stored, TableClient,
+    TableEntity, prefix_end,
+};
+
+/// Entities that are looked up at the same time, where the index does not hold what was asked for.
+const LOOK_UPS: usize = 8;
+
+/// Where the entities of an index lie, and how their rows are told.
+#[derive(Clone, Debug)]
+pub(crate) struct Primaries {
+    pub(crate) table: TableClient,
+    /// What the row keys of entities start with.
+    pub(crate) prefix: String,
+    /// The property of a copy that holds the id of its entity.
+    pub(crate) id_property: String,
+}
+
+impl Primaries {
+    /// The row key of an entity.
+    pub(crate) fn row_key(&self, id: &str) -> String {
+        let mut key = self.prefix.clone();
+        crate::patterns::compound_key::KeyStyle::WHOLE.push_text(id, &mut key);
+        key
+    }
+
+    /// The entity as its owner knows it, if it is there.
+    pub(crate) async fn get(
+        &self,
+        partition_key: &str,
+        id: &str,
+        select: Option<Vec<String>>,
+    ) -> Result<Option<Stored<Entity>>> {
+        let options = GetEntityOptions { select, ..Default::default() };
+        let row_key = self.row_key(id);
+        let found = self.table.get_entity_if_exists(partition_key, &row_key, Some(options)).await?;
+        Ok(found.map(|stored: Stored<Entity>| stored.map(|entity| with_id(entity, id))))
+    }
+}
+
+fn with_id(mut entity: Entity, id: &str) -> Entity {
+    let partition_key = entity.take_partition_key();
+    entity.set_keys(partition_key, id);
+    entity
+}
+
+/// One index, ready to be asked.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
+/// use futures::TryStreamExt;
+/// use tavola_client::patterns::index::{Index, IndexQuery, Part};
+/// use tavola_client::patterns::intra_partition_index::IntraPartitionIndex;
+/// use tavola_client::{DateTime, Entity};
+///
+/// let employees = IntraPartitionIndex::new(table, "empid_")
+///     .with(Index::unique("email_", "Email").partial(["FirstName", "LastName"]))?
+///     .with(Index::many("town_", ["Town", "LastName"]))?
+///     .with(Index::many("hired_", Part::new("Hired").day()))?;
+///
+/// // The whole entity takes two look-ups here; what the copy holds takes one.
+/// let whole = employees.by("email_")?.find::<Entity>("Sales", "jonesj@contoso.com").await?;
+/// let by_email: IndexQuery = employees.by("email_")?.select(["FirstName"]);
+/// let name = by_email.find::<Entity>("Sales", "jonesj@contoso.com").await?;
+///
+/// // Lists, by all values or the first, and ranges.
+/// let smiths = employees.by("town_")?.list::<Entity>("Sales", ("Redmond", "Smith"))?;
+/// let redmond = employees.by("town_")?.list::<Entity>("Sales", "Redmond")?;
+/// let day = |text| DateTime::parse_iso(text).unwrap();
+/// let hired = employees.by("hired_")?.range("Sales", day("2012-01-01")..day("2013-01-01"))?;
+/// let hired: Vec<_> = hired.map_ok(|stored| stored.value).try_collect::<Vec<Entity>>().await?;
+/// // Addresses that start with an `a`, and everybody in the order of the index.
+/// let a = employees.by("email_")?.starting_with::<Entity>("Sales", "a")?;
+/// let all = employees.by("email_")?.all::<Entity>("Sales");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct IndexQuery {
+    index: Index,
+    primaries: Primaries,
+    select: Option<Arc<[String]>>,
+}
+
+impl IndexQuery {
+    pub(crate) fn new(index: Index, primaries: Primaries) -> Self {
+        Self { index, primaries, select: None }
+    }
+
+    /// Asks for these properties alone: from the copy, if it holds them all.
+    #[must_use]
+    pub fn select(mut self, properties: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.select = Some(properties.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The entity with these values; of several, the first. One look-up if the index holds what is asked for, else two.
+    ///
+    /// # Errors
+    /// Values that the index is not made of, and those of point queries.
+    pub async fn find<T: TableEntity + Send + 'static>(
+        &self,
+        partition_key: &str,
+        values: impl Into<IndexValue>,
+    ) -> Result<Option<Stored<T>>> {
+        let values = values.into();
+        if !self.index.is_whole_key(values.0.len()) {
+            return self.list(partition_key, values)?.try_next().await;
+        }
+        let row_key = self.index.whole_key(&values)?;
+        let table = &self.primaries.table;
+        let copy = table.get_entity_if_exists::<Entity>(partition_key, &row_key, None).await?;
+        match copy {
+            Some(copy) => self.answer(copy).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The entities with these values, in the order of the index.
+    ///
+    /// # Errors
+    /// Values that the index is not made of; those of the queries come with the stream.
+    pub fn list<T: TableEntity + Send + 'static>(
+        &self,
+        partition_key: &str,
+        values: impl Into<IndexValue>,
+    ) -> Result<BoxStream<'static, Result<Stored<T>>>> {
+        let values = values.into().0;
+        let key = format!("{}{}", self.index.prefix, self.index.key_start(&values)?);
+        let rows = match self.index.is_whole_key(values.len()) {
+            true => ROW_KEY.eq(key),
+            false => ROW_KEY.starts_with(&format!("{key}{}", self.index.separator)),
+        };
+        Ok(self.stream(partition_key, rows))
+    }
+
+    /// The entities whose values lie in a range, in the order of the index.
+    ///
+    /// # Errors
+    /// Values that the index is not made of, and texts in an index whose separator is not the blank: these do not lie in the
+    /// order of their values. Those of the queries come with the stream.
+    pub fn range<T: TableEntity + Send + 'static, V: Into<IndexValue> + Clone>(
+        &self,
+        partition_key: &str,
+        range: impl RangeBounds<V>,
+    ) -> Result<BoxStream<'static, Result<Stored<T>>>> {
+        let bound = |bound: Bound<&V>| bound.map(|value| value.clone().into());
+        let rows = self.rows_between(bound(range.start_bound()), bound(range.end_bound()))?;
+        Ok(self.stream(partition_key, rows))
+    }
+
+    /// The entities whose first value is a text that starts so, in the order of the index.
+    ///
+    /// # Errors
+    /// As [`IndexQuery::range`].
+    pub fn starting_with<T: TableEntity + Send + 'static>(
+        &self,
+        partition_key: &str,
+        text: &str,
+    ) -> Result<BoxStream<'static, Result<Stored<T>>>> {
+        let end = prefix_end(text).map_or(Bound::Unbounded, |end| Bound::Excluded(end.into()));
+        Ok(self.stream(partition_key, self.rows_between(Bound::Included(text.into()), end)?))
+    }
+
+    /// All entities of a partition that are in the index, in its order.
+    pub fn all<T: TableEntity + Send + 'static>(
+        &self,
+        partition_key: &str,
+    ) -> BoxStream<'static, Result<Stored<T>>> {
+        self.stream(partition_key, ROW_KEY.starts_with(&self.index.prefix))
+    }
+
+    fn rows_between(&self, start: Bound<IndexValue>, end: Bound<IndexValue>) -> Result<Filter> {
+        let prefix = &self.index.prefix;
+        // Behind the keys that begin with these values: those of unique values end there.
+        let after = |key: String, values: usize| match self.index.is_whole_key(values) {
+            true => (key, true),
+            false => {
+                let rows = format!("{key}{}", self.index.separator);
+                (prefix_end(&rows).unwrap_or(rows), false)
+            }
+        };
+        let from = match start {
+            Bound::Included(values) => ROW_KEY.ge(self.bound(&values)?),
+            Bound::Excluded(values) => match after(self.bound(&values)?, values.0.len()) {
+                (key, true) => ROW_KEY.gt(key),
+                (key, false) => ROW_KEY.ge(key),
+            },
+            Bound::Unbounded => ROW_KEY.ge(prefix.as_str()),
+        };
+        let to = match end {
+            Bound::Excluded(values) => ROW_KEY.lt(self.bound(&values)?),
+            Bound::Included(values) => match after(self.bound(&values)?, values.0.len()) {
+                (key, true) => ROW_KEY.le(key),
+                (key, false) => ROW_KEY.lt(key),
+            },
+            Bound::Unbounded => match prefix_end(prefix) {
+                Some(end) => ROW_KEY.lt(end),
+                None => return Ok(from),
+            },
+        };
+        Ok(from & to)
+    }
+
+    /// The key at an end of a range. Keys lie in the order of their values if nothing that follows a value can come
+    /// between it and a longer one.
+    fn bound(&self, values: &IndexValue) -> Result<String> {
+        let start = self.index.key_start(&values.0)?;
+        let is_ordered =
+            self.index.parts.iter().zip(&values.0).enumerate().all(|(at, (part, value))| {
+                self.index.separator == ' '
+                    || self.index.is_whole_key(at + 1)
+                    || part.has_fixed_width(value)
+            });
+        match is_ordered {
+            true => Ok(format!("{}{start}", self.index.prefix)),
+            false => Err(refused(format!(
+                "ranges over texts need a blank as separator: index={}",
+                self.index.prefix
+            ))),
+        }
+    }
+
+    fn stream<T: TableEntity + Send + 'static>(
+        &self,
+        partition_key: &str,
+        rows: Filter,
+    ) -> BoxStream<'static, Result<Stored<T>>> {
+        let options = QueryOptions::from(Filter::partition(partition_key) & rows);
+        let copies = self.primaries.table.query_entities::<Entity>(options);
+        let query = self.clone();
+        let answers = copies.map(move |copy| {
+            let query = query.clone();
+            async move { query.answer::<T>(copy?).await }
+        });
+        answers.buffered(LOOK_UPS).try_filter_map(|found| async { Ok(found) }).boxed()
+    }
+
+    /// The entity of a copy, from the copy if it holds what is asked for. An entity that was deleted meanwhile is none.
+    async fn answer<T: TableEntity>(&self, copy: Stored<Entity>) -> Result<Option<Stored<T>>> {
+        let select = self.select.as_deref();
+        let id: String = copy.get(&self.primaries.id_property)?;
+        let found = match self.index.answers(select) {
+            true => Some(copy.map(|entity| self.restored(entity, &id))),
+            false => {
+                let select = select.map(<[String]>::to_vec);
+                self.primaries.get(copy.partition_key(), &id, select).await?
+            }
+        };
+        found.map(|stored| stored.try_map(T::from_entity)).transpose()
+    }
+
+    /// The entity that a copy was made of, or the part that was asked for.
+    fn restored(&self, mut copy: Entity, id: &str) -> Entity {
+        copy.remove(&self.primaries.id_property);
+        let Some(select) = &self.select else { return with_id(copy, id) };
+        let mut entity = Entity::new(copy.take_partition_key(), id);
+        for (name, value) in copy.into_properties() {
+            if select.contains(&name) {
+                entity.set(name, value);
+            }
+        }
+        entity
+    }
+}
