@@ -174,11 +174,14 @@ fn storage(options: &ServeOptions) -> Storage {
 }
 
 fn tls(options: &ServeOptions) -> anyhow::Result<Option<TlsFiles>> {
+    let is_pfx = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "pfx");
     match (&options.cert, &options.key) {
         (None, None) => Ok(None),
+        // It would come without a key: it holds one.
+        (Some(certificate), _) if is_pfx(certificate) => {
+            bail!("a PFX file is not supported: give certificate and key as PEM files")
+        }
         (Some(certificate), Some(key)) => {
-            let is_pfx = certificate.extension().is_some_and(|ending| ending == "pfx");
-            ensure!(!is_pfx, "a PFX file is not supported: give certificate and key as PEM files");
             Ok(Some(TlsFiles { certificate: certificate.clone(), key: key.clone() }))
         }
         _ => bail!("TLS needs both a certificate and a key"),

@@ -30,7 +30,10 @@ pub(crate) fn start(format: LogFormat, debug: Option<&Path>) -> anyhow::Result<(
     };
     let file = debug
         .map(|path| {
-            let file = private::append_to(path)
+            // Made if need be, as Azurite does: it often is the data's folder, which comes later.
+            let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+            let file = folder
+                .and_then(|()| private::append_to(path))
                 .with_context(|| format!("cannot write the debug log {}", path.display()))?;
             let layer = fmt::layer().with_writer(Mutex::new(file)).with_ansi(false);
             anyhow::Ok(layer.with_filter(LevelFilter::DEBUG))

@@ -22,7 +22,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Tavola: an Azure Table storage service that anyone can run.
 #[derive(Debug, Parser)]
-#[command(name = "tavola", version, args_conflicts_with_subcommands = true)]
+// A flag given twice counts as given last: tools put flags before those of their users (`docs/clients.md`).
+#[command(
+    name = "tavola",
+    version,
+    args_conflicts_with_subcommands = true,
+    args_override_self = true
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,

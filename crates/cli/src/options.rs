@@ -61,7 +61,7 @@ pub(crate) struct ServeOptions {
     pub accounts_file: Option<PathBuf>,
 
     /// Certificate chain for TLS (PEM)
-    #[arg(long, env = "TAVOLA_CERT", value_name = "FILE", requires = "key")]
+    #[arg(long, env = "TAVOLA_CERT", value_name = "FILE")]
     pub cert: Option<PathBuf>,
 
     /// Private key for TLS (PEM)

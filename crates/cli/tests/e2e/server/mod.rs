@@ -5,6 +5,7 @@ mod check;
 mod crash;
 #[cfg(target_os = "linux")]
 mod disk;
+mod drop_in;
 mod histories;
 mod hostile;
 mod local_user;
