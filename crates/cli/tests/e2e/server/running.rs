@@ -225,9 +225,9 @@ fn the_admin_port() {
     let metrics = plain_get(admin, "/metrics").expect(200);
     assert!(metrics.header("content-type").is_some_and(|kind| kind.contains("openmetrics")));
     for line in [
-        "tavola_requests_total{operation=\"InsertEntity\",class=\"2xx\"} 1\n",
-        "tavola_requests_total{operation=\"InsertEntity\",class=\"4xx\"} 1\n",
-        "tavola_request_seconds_count{operation=\"QueryEntities\"} 1\n",
+        "tavola_requests_total{service=\"table\",operation=\"InsertEntity\",class=\"2xx\"} 1\n",
+        "tavola_requests_total{service=\"table\",operation=\"InsertEntity\",class=\"4xx\"} 1\n",
+        "tavola_request_seconds_count{service=\"table\",operation=\"QueryEntities\"} 1\n",
         "tavola_rows_examined_total 1\n",
         "tavola_panics_total 0\n",
     ] {
