@@ -254,7 +254,7 @@ impl IntraPartitionIndex {
         for copy in copies.into_values() {
             let (row, table) = (copy.row_key(), &self.primaries.table);
             match table.delete_entity(partition_key, row, IfMatch::from(&copy), None).await {
-                Ok(()) => repaired.removed += 1,
+                Ok(_) => repaired.removed += 1,
                 // Its entity came just now, or it is gone.
                 Err(error) if error.is_precondition_failed() || error.is_not_found() => {}
                 Err(error) => return Err(error),
