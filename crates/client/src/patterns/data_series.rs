@@ -73,7 +73,7 @@ impl<T: EdmProperty> DataSeries<T> {
         }
     }
 
-    /// What the names of the properties start with; the number of the slot follows, from 0 and as long as the last one.
+    /// Starts the names of the properties with this; the number of the slot follows, from 0 and as long as the last one.
     #[must_use]
     pub fn slot_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();

@@ -2,15 +2,15 @@
 //!
 //! A department and its employees in one partition can change in one transaction and be read by one query. Each entity tells
 //! its type by the property `EntityType` or by the start of its row key, and an enum with `#[derive(TableEntity)]` turns a
-//! query into a stream of Rust values. What several types have in common is a struct with `#[derive(PropertySet)]`, which
-//! each of them contains: inheritance by composition.
+//! query into a stream of Rust values. Properties that several types have in common are a struct with
+//! `#[derive(PropertySet)]`, which each of them contains: inheritance by composition.
 //!
 //! **Use it** for types that are read or changed together. **Do not use it** for types that merely could share a table: the
 //! scans of each read over the others.
 //!
 //! **Cost**: nothing beside the property, of some 50 bytes for each entity. A row key prefix makes one type a range:
 //! `RowKey.starts_with("EMP_")` reads no other. **Half-done**: nothing. While a new version of a type is rolled out, programs of
-//! the old version refuse entities of the new one, because writing them back would lose what they do not know.
+//! the old version fail on entities of the new one, because writing them back would lose what they do not know.
 //!
 //! ```
 //! # fn main() -> azure_core::Result<()> {

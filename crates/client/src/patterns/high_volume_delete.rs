@@ -8,7 +8,7 @@
 //!
 //! **Cost**: a write is one request, the first of a period three. A read over *k* periods is *k* queries, in parallel.
 //! Dropping is one request for each old table, and one to list them. **Half-done**: a reader sees a period whole or not at
-//! all; while several are dropped, some are gone and some are still there. Azure refuses to make a table again for some 40
+//! all; while several are dropped, some are gone and some are still there. Azure does not make a table again for some 40
 //! seconds after it was deleted, so drop only what is never written to again.
 //!
 //! [`TablePerPeriod`] shows it.
@@ -202,14 +202,14 @@ impl TablePerPeriod {
     /// Drops the tables of all periods that end before the one of this moment; gives their names.
     ///
     /// # Errors
-    /// Those of listing and deleting tables. What was dropped stays dropped.
+    /// Those of listing and deleting tables. Tables that were dropped stay dropped.
     pub async fn drop_before(&self, moment: DateTime) -> Result<Vec<String>> {
         let first_kept = self.period.of(moment);
         let mut dropped = Vec::new();
         for (period, name) in self.periods().await? {
             if period < first_kept {
                 match self.service.delete_table(&name, None).await {
-                    Ok(()) => dropped.push(name),
+                    Ok(_) => dropped.push(name),
                     Err(error) if error.is_not_found() => {}
                     Err(error) => return Err(error),
                 }

@@ -1,8 +1,8 @@
 //! Intra-partition secondary index: copies of an entity under other row keys of its partition.
 //!
 //! The service has one index, the keys. An entity that is to be found by its mail address too is stored twice in its
-//! partition, as `empid_000223` and as `email_jonesj@contoso.com`; one transaction keeps the copies equal, always. What a copy
-//! is found by and what it holds is said by an [`Index`].
+//! partition, as `empid_000223` and as `email_jonesj@contoso.com`; one transaction keeps the copies equal, always. An
+//! [`Index`] says by which values a copy is found and what it holds.
 //!
 //! **Use it** to find entities by two or three other values, or to list them in another order, within their partition and
 //! with full consistency. **Do not use it** when the other value is asked for without the partition key (that needs an
@@ -10,7 +10,7 @@
 //!
 //! **Cost**: a look-up by any of the values is one point query if the copy holds what is asked for, else two; lists and
 //! ranges are one query over the copies, and a point query for each entity that has to be fetched. A write is one point
-//! query and one transaction over the entity and its copies; storage grows with every copy. At most 99 indexes.
+//! query and one transaction over the entity and its copies; storage grows with every copy. At most 99 copies.
 //! **Half-done**: nothing; the copies change together. An entity that a copy points to may be newer than the copy by the time
 //! it is read, never older. Programs that write the entity alone leave copies behind: [`IntraPartitionIndex::repair`].
 //!
@@ -78,7 +78,7 @@ pub struct IntraPartitionIndex {
     indexes: Vec<Index>,
 }
 
-/// What a repair changed.
+/// The changes of a repair.
 ///
 /// ```no_run
 /// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
@@ -254,7 +254,7 @@ impl IntraPartitionIndex {
         for copy in copies.into_values() {
             let (row, table) = (copy.row_key(), &self.primaries.table);
             match table.delete_entity(partition_key, row, IfMatch::from(&copy), None).await {
-                Ok(()) => repaired.removed += 1,
+                Ok(_) => repaired.removed += 1,
                 // Its entity came just now, or it is gone.
                 Err(error) if error.is_precondition_failed() || error.is_not_found() => {}
                 Err(error) => return Err(error),
@@ -328,9 +328,9 @@ impl IntraPartitionIndex {
         let mut rows = vec![row(entity.entity.clone(), self.primaries.row_key(id))];
         for index in &self.indexes {
             entity.check_plain(index.properties())?;
-            if let Some(key) = index.key_of(entity, id)? {
+            for key in index.keys_of(entity, id)? {
                 let copy = index.copy_of(entity).with(self.primaries.id_property.as_str(), id);
-                rows.push(row(copy, format!("{}{key}", index.prefix())));
+                rows.push(row(copy, key));
             }
         }
         Ok(rows)

@@ -199,7 +199,7 @@ impl LogTail {
         self.table.query_entities(options).take(count).try_collect().await
     }
 
-    /// What happened from one moment to before another, the newest first.
+    /// The entities from one moment to before another, the newest first.
     pub fn between<T: TableEntity + Send + 'static>(
         &self,
         partition_key: &str,

@@ -18,7 +18,7 @@
 //! | Join in the client | small tables beside a large one | [`client_join`] |
 //! | Heterogeneous types, inheritance | several types in a partition | [`heterogeneous`] |
 //!
-//! What an index is made of (full copy, partial copy, reference, composite key) is the same everywhere: [`index`].
+//! Full copy, partial copy, reference and composite key are the same choices in every index: [`index`].
 //!
 //! The patterns that need queues or blobs (inter-partition index, eventually consistent transactions, large entities, log
 //! data) come with the clients of those services.

@@ -21,8 +21,7 @@ use tavola_wire::table::stored::key::compare_text;
 use super::Row;
 use crate::error::refused;
 use crate::{
-    Entity, Etag, Filter, ROW_KEY, Result, Stored, TableClient, TableEntity, UpdateMode,
-    merge_sorted,
+    Entity, Filter, ROW_KEY, Result, Stored, TableClient, TableEntity, UpdateMode, merge_sorted,
 };
 
 /// Buckets of one key: as many queries are under way for each range.
@@ -78,12 +77,12 @@ impl Spread {
     ///
     /// # Errors
     /// Those of an upsert.
-    pub async fn upsert<T: TableEntity>(&self, entity: &T) -> Result<Etag> {
+    pub async fn upsert<T: TableEntity>(&self, entity: &T) -> Result<()> {
         let mut row = Row::of(entity)?;
         let spread = self.partition_key(row.partition_key(), row.row_key());
         let row_key = row.entity.take_row_key();
         row.entity.set_keys(spread, row_key);
-        self.table.upsert_entity(&row, UpdateMode::Replace, None).await
+        self.table.upsert_entity(&row, UpdateMode::Replace, None).await.map(|_| ())
     }
 
     /// Reads an entity from its bucket, with the partition key that it had before spreading.

@@ -99,7 +99,7 @@ impl WideEntities {
             let transaction = match merged(&present, &change)? {
                 Some(transaction) => transaction,
                 // A property that no row has needs room, which only the whole tells.
-                None => self.grown(partition_key, row_key, &change, &mut races).await?,
+                None => self.widened(partition_key, row_key, &change, &mut races).await?,
             };
             if self.submitted(&transaction, &mut races).await? {
                 return Ok(());
@@ -108,7 +108,7 @@ impl WideEntities {
     }
 
     /// The whole entity with the change in it.
-    async fn grown(
+    async fn widened(
         &self,
         partition_key: &str,
         row_key: &str,

@@ -398,6 +398,41 @@ async fn a_full_copy_is_one_look_up() {
     table.delete().await;
 }
 
+/// The films of the Index Table pattern: by genre, and by each actor with the names of the others.
+#[tokio::test]
+async fn films_by_each_of_their_actors() {
+    let table = TestTable::create().await;
+    let by_actor = Index::many("actor_", Part::new("Actors").each(',')).partial(["Actors"]);
+    let films = IntraPartitionIndex::new(table.table.clone(), "film_").with(by_actor).unwrap();
+    for (title, actors) in [("Heat", "De Niro, Pacino"), ("Ronin", "De Niro, Reno")] {
+        let film = Entity::new("Action", title).with("Actors", actors).with("Plot", "long");
+        films.save(&film).await.unwrap();
+    }
+    let names = films.by("actor_").unwrap().select(["Actors"]);
+    let found: Vec<_> = names.list("Action", "De Niro").unwrap().try_collect().await.unwrap();
+    let found: Vec<Entity> = found.into_iter().map(|stored: Stored<Entity>| stored.value).collect();
+    let film = |title: &str, actors: &str| Entity::new("Action", title).with("Actors", actors);
+    assert_eq!(found, [film("Heat", "De Niro, Pacino"), film("Ronin", "De Niro, Reno")]);
+    // The rest is in the film itself.
+    let whole =
+        films.by("actor_").unwrap().find::<Entity>("Action", "Reno").await.unwrap().unwrap();
+    assert_eq!(whole.get::<String>("Plot").unwrap(), "long");
+    // Another cast: the copies of those who left go.
+    films.save(&film("Heat", "Pacino, Kilmer")).await.unwrap();
+    assert_eq!(
+        row_keys(&table).await,
+        [
+            "actor_De!20Niro Ronin",
+            "actor_Kilmer Heat",
+            "actor_Pacino Heat",
+            "actor_Reno Ronin",
+            "film_Heat",
+            "film_Ronin"
+        ]
+    );
+    table.delete().await;
+}
+
 #[derive(Clone, Debug, PartialEq, TableEntity)]
 #[table(rename_all = "PascalCase", columns)]
 struct Patient {
@@ -410,7 +445,7 @@ struct Patient {
     diagnosis: String,
 }
 
-/// What the type wants encrypted is ciphertext in every copy, and is no key.
+/// Properties that the type wants encrypted are ciphertext in every copy, and are no keys.
 #[tokio::test]
 async fn copies_are_encrypted_as_their_entity_is() {
     let table = TestTable::create().await;

@@ -75,7 +75,7 @@ pub trait KeyPart: Sized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Padded<const DIGITS: usize>(pub u64);
 
-/// A value whose order is turned round, so that the newest or largest comes first.
+/// A value in descending order, so that the newest or largest comes first.
 ///
 /// ```
 /// # fn main() -> azure_core::Result<()> {

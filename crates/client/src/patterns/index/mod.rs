@@ -1,4 +1,4 @@
-//! What an index is made of: which values are its key, and how much of the entity it holds.
+//! The definition of an index: which values are its key, and how much of the entity it holds.
 //!
 //! The Index Table pattern knows four choices, and every pattern that keeps indexes takes them from here:
 //!
@@ -19,7 +19,8 @@
 //! hexadecimal digits that sort as the values do. Values and ids are separated by a blank, which is less than every other character, so
 //! that lists and ranges come in the order of the values; [`Index::separator`] chooses another.
 //!
-//! An entity that lacks one of the properties is not in the index.
+//! An entity that lacks one of the properties is not in the index. One whose property is a list can have an entry for each
+//! item: [`Part::each`].
 
 mod part;
 mod query;
@@ -105,7 +106,7 @@ impl Index {
         self
     }
 
-    /// What its keys start with; its name, too.
+    /// The start of its keys, which is its name, too.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -139,17 +140,32 @@ impl Index {
         Ok(())
     }
 
-    /// The key of an entity in this index, after the prefix; `None` for an entity that lacks a property.
-    pub(crate) fn key_of(&self, entity: &Entity, id: &str) -> Result<Option<String>> {
-        let values: Option<Vec<_>> =
-            self.parts.iter().map(|part| entity.value(part.property()).cloned()).collect();
-        let Some(values) = values else { return Ok(None) };
-        let mut key = self.key_start(&values)?;
+    /// The keys of an entity in this index, with the prefix: one, or one for each item of a list; none for an entity that
+    /// lacks a property.
+    pub(crate) fn keys_of(&self, entity: &Entity, id: &str) -> Result<Vec<String>> {
+        let mut tuples = vec![Vec::new()];
+        for part in &self.parts {
+            let values = part.values(entity)?;
+            let longer = tuples.iter().flat_map(|tuple: &Vec<EdmValue>| {
+                values.iter().map(|value| [tuple.as_slice(), std::slice::from_ref(value)].concat())
+            });
+            tuples = longer.collect();
+        }
+        tuples.iter().map(|values| self.key_of(values, id)).collect()
+    }
+
+    fn key_of(&self, values: &[EdmValue], id: &str) -> Result<String> {
+        let mut key = format!("{}{}", self.prefix, self.key_start(values)?);
         if !self.is_unique {
             key.push(self.separator);
             KeyStyle::WHOLE.push_text(id, &mut key);
         }
-        Ok(Some(key))
+        Ok(key)
+    }
+
+    /// Whether an entity may have several entries.
+    pub(crate) fn is_over_lists(&self) -> bool {
+        self.parts.iter().any(Part::is_list)
     }
 
     /// The key of a unique index, with the prefix, for all of its values.
@@ -227,7 +243,9 @@ mod tests {
     fn key(index: &Index, entity: &Entity) -> String {
         index.check().unwrap();
         let id = entity.row_key();
-        format!("{}{}", index.prefix, index.key_of(entity, id).unwrap().unwrap())
+        let mut keys = index.keys_of(entity, id).unwrap();
+        assert_eq!(keys.len(), 1);
+        keys.remove(0)
     }
 
     #[test]
@@ -246,6 +264,23 @@ mod tests {
         ] {
             assert_eq!(key(&index, &jones), expected);
         }
+    }
+
+    #[test]
+    fn a_list_has_an_entry_for_each_item() {
+        let film = Entity::new("Action", "Heat")
+            .with("Actors", "De Niro, Pacino,,Pacino")
+            .with("Year", 1995);
+        let by_actor = Index::many("actor_", Part::new("Actors").each(','));
+        assert_eq!(
+            by_actor.keys_of(&film, "Heat").unwrap(),
+            ["actor_De!20Niro Heat", "actor_Pacino Heat"]
+        );
+        let parts = [Part::new("Year").digits(4), Part::new("Actors").each(',')];
+        assert_eq!(
+            Index::unique("", parts).separator('_').keys_of(&film, "Heat").unwrap(),
+            ["1995_De Niro", "1995_Pacino"]
+        );
     }
 
     #[test]
@@ -273,7 +308,8 @@ mod tests {
         }
         let by_day = Index::unique("", Part::new("Moment").day());
         assert_eq!(key(&by_day, &entity), "2012-08-22");
-        assert_eq!(Index::unique("", "Missing").key_of(&entity, "7").unwrap(), None);
+        assert!(Index::unique("", "Missing").keys_of(&entity, "7").unwrap().is_empty());
+        assert!(Index::unique("", ["Text", "Missing"]).keys_of(&entity, "7").unwrap().is_empty());
     }
 
     #[test]
@@ -288,6 +324,8 @@ mod tests {
             Index::unique("a_", Part::from(Column::<String>::new("Email")).digits(6)),
             Index::unique("a_", Part::from(Column::<i32>::new("Age")).day()),
             Index::unique("a_", Part::from(Column::<String>::new("Email")).descending()),
+            Index::many("a_", Part::from(Column::<i32>::new("Ages")).each(',')),
+            Index::many("a_", Part::new("Ages").each(',').digits(3)),
         ] {
             assert!(index.check().is_err(), "{index:?}");
         }
@@ -302,12 +340,13 @@ mod tests {
             Part::new("Age").day(),
             Part::new("Age").descending(),
             Part::new("Long").digits(3),
+            Part::new("Long").each(','),
         ] {
-            assert!(Index::many("a_", part.clone()).key_of(&entity, "1").is_err(), "{part:?}");
+            assert!(Index::many("a_", part.clone()).keys_of(&entity, "1").is_err(), "{part:?}");
         }
         // A smaller number stands for a larger one, as everywhere in the client.
         let age = Entity::new("p", "1").with("Age", 34);
         let by_age = Index::unique("", Part::from(Column::<i64>::new("Age")));
-        assert_eq!(by_age.key_of(&age, "1").unwrap().unwrap(), "0000000000000000034");
+        assert_eq!(key(&by_age, &age), "0000000000000000034");
     }
 }

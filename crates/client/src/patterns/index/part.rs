@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::error::refused;
 use crate::patterns::compound_key::{KeyStyle, TICK_DIGITS, push_integer};
-use crate::{Column, DateTime, EdmType, EdmValue, Result, Uuid};
+use crate::{Column, DateTime, EdmType, EdmValue, Entity, Result, Uuid};
 
 /// Digits of the largest integer: the same for both types, so that a number is found whichever it was stored as.
 const INTEGER_DIGITS: usize = 19;
@@ -34,6 +34,8 @@ pub struct Part {
     declared: Option<EdmType>,
     format: Format,
     is_descending: bool,
+    /// Between the items of a list.
+    list_separator: Option<char>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,6 +53,7 @@ impl Part {
             declared: None,
             format: Format::Plain,
             is_descending: false,
+            list_separator: None,
         }
     }
 
@@ -75,23 +78,64 @@ impl Part {
         self
     }
 
+    /// Takes a text for a list, with this character between its items: an entry for each of them.
+    ///
+    /// ```
+    /// use tavola_client::patterns::index::{Index, Part};
+    ///
+    /// // A film is found by each of its actors, and the list of them is in the copy.
+    /// let by_actor = Index::many("actor_", Part::new("Actors").each(',')).partial(["Actors"]);
+    /// ```
+    #[must_use]
+    pub fn each(mut self, separator: char) -> Self {
+        self.list_separator = Some(separator);
+        self
+    }
+
+    pub(super) fn is_list(&self) -> bool {
+        self.list_separator.is_some()
+    }
+
+    /// The values that an entity has for this part.
+    pub(super) fn values(&self, entity: &Entity) -> Result<Vec<EdmValue>> {
+        match (entity.value(&self.property), self.list_separator) {
+            (None, _) => Ok(Vec::new()),
+            (Some(value), None) => Ok(vec![value.clone()]),
+            (Some(EdmValue::String(list)), Some(separator)) => {
+                let mut items: Vec<_> = list.split(separator).map(str::trim).collect();
+                items.retain(|item| !item.is_empty());
+                items.sort_unstable();
+                items.dedup();
+                Ok(items.into_iter().map(EdmValue::from).collect())
+            }
+            (Some(value), Some(_)) => Err(self.mismatch(value)),
+        }
+    }
+
     pub(super) fn property(&self) -> &str {
         &self.property
     }
 
-    /// Tells what no value could be written with.
+    /// Tells a definition that no value could be written with.
     pub(super) fn check(&self) -> Result<()> {
-        use EdmType::{DateTime, Int32, Int64};
+        use EdmType::{DateTime, Int32, Int64, String};
         let is = |types: &[EdmType]| self.declared.is_none_or(|declared| types.contains(&declared));
-        let is_possible = match self.format {
+        let has_format = match self.format {
             Format::Plain => true,
             Format::Digits(digits) => (1..=INTEGER_DIGITS).contains(&digits) && is(&[Int32, Int64]),
-            Format::Day => is(&[DateTime]) && !self.is_descending,
+            Format::Day => is(&[DateTime]),
         };
-        if is_possible && (!self.is_descending || is(&[Int32, Int64, DateTime])) {
-            return Ok(());
+        let has_order = match (self.is_descending, self.format) {
+            (false, _) => true,
+            (true, Format::Day) => false,
+            (true, _) => is(&[Int32, Int64, DateTime]),
+        };
+        let is_plain = self.format == Format::Plain && !self.is_descending;
+        let has_items = !self.is_list() || is_plain && is(&[String]);
+        match has_format && has_order && has_items {
+            true => Ok(()),
+            false => Err(refused(format!("no value can be written like this: {self:?}"))),
         }
-        Err(refused(format!("no value can be written so: {self:?}")))
     }
 
     /// Whether keys of this value can be the start of keys of another.
@@ -153,7 +197,7 @@ impl Part {
     }
 
     fn directed(&self, number: i128) -> i128 {
-        // -1 - x turns the order round and keeps the range.
+        // -1 - x reverses the order and keeps the range.
         if self.is_descending { -1 - number } else { number }
     }
 

@@ -20,7 +20,7 @@ const LOOK_UPS: usize = 8;
 #[derive(Clone, Debug)]
 pub(crate) struct Primaries {
     pub(crate) table: TableClient,
-    /// What the row keys of entities start with.
+    /// The start of the row keys of entities.
     pub(crate) prefix: String,
     /// The property of a copy that holds the id of its entity.
     pub(crate) id_property: String,

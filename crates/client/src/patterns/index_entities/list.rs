@@ -138,7 +138,7 @@ impl<'a> List<'a> {
         self.first.iter().chain(&self.further).flat_map(|shelf| shelf.keys.clone()).collect()
     }
 
-    /// What adds a key; nothing if it is there.
+    /// The operations that add a key; none if it is there.
     pub(super) fn add(&self, key: &str) -> Result<Vec<Operation>> {
         if key.is_empty() || key.contains(self.options.separator) || key.trim() != key {
             return Err(refused(format!(
@@ -173,7 +173,7 @@ impl<'a> List<'a> {
         Ok(vec![self.touch(first, Some(number))?, insert])
     }
 
-    /// What takes a key away; nothing if it is not there. A list without keys is deleted.
+    /// The operations that take a key away; none if it is not there. A list without keys is deleted.
     pub(super) fn remove(&self, key: &str) -> Result<Vec<Operation>> {
         let Some(first) = &self.first else { return Ok(Vec::new()) };
         let Some(shelf) = self.further.iter().chain([first]).find(|shelf| shelf.keys.contains(key))

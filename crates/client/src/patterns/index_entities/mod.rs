@@ -29,6 +29,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::index::{Index, IndexValue, Parts};
 pub use super::intra_partition_index::Repaired;
 use super::{Races, Row, is_conflict};
+use crate::error::refused;
 use crate::{
     Entity, ErrorExt, Filter, Operation, ROW_KEY, Result, Stored, TableClient, TableEntity,
     Transaction, UpdateMode, prefix_end,
@@ -84,6 +85,9 @@ impl IndexEntities {
     ) -> Result<Self> {
         let index = Index::unique("", property);
         index.check()?;
+        if index.is_over_lists() {
+            return Err(refused("an entity is in one list of each kind"));
+        }
         Ok(Self { table, index, options: ListOptions::new(list.into()) })
     }
 
@@ -377,7 +381,7 @@ impl IndexEntities {
         }
     }
 
-    /// What takes an entity from one list to another.
+    /// The operations that take an entity from one list to another.
     async fn moved(
         &self,
         entity: &Entity,
@@ -437,8 +441,7 @@ impl IndexEntities {
 
     /// The row key of the list that an entity belongs to.
     fn list_of(&self, entity: &Entity) -> Result<Option<String>> {
-        let key = self.index.key_of(entity, entity.row_key())?;
-        Ok(key.map(|key| format!("{}{key}", self.index.prefix())))
+        Ok(self.index.keys_of(entity, entity.row_key())?.pop())
     }
 }
 

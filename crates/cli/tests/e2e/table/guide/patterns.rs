@@ -312,7 +312,7 @@ fn wide_entities_are_two_rows() {
 }
 
 /// "Compound key pattern", as printed: the projection names properties with blanks. No property can have one, so that the
-/// service refuses such an entity; the projection is answered with nothing under these names.
+/// service answers 400 to such an entity; the projection is answered with nothing under these names.
 #[test]
 fn names_with_blanks_are_no_properties() {
     let client = shared_client();
