@@ -4,7 +4,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
 use futures_util::FutureExt;
 use http::Request;
 use http::header::{ACCEPT, EXPECT};
@@ -122,13 +121,13 @@ impl Arrival<'_> {
         let memory = &state.memory_budget;
         let limits = &state.settings.limits;
         let limit = BodyLimit::Whole(limits.body_bytes_max);
-        let bytes = body::admit(body, limit, limits.transfer_timeout, memory).await?.bytes();
-        state.metrics.request_bytes.inc_by(bytes.len() as u64);
-        let (id, started, body) = (self.id, self.started, bytes.clone());
+        let body = body::admit(body, limit, limits.transfer_timeout, memory).await?.into_bytes();
+        state.metrics.request_bytes.inc_by(body.len() as u64);
+        let (id, started) = (self.id, self.started);
         let alone = self.connection.note_request();
         let context = RequestContext { id, state, head, account, identity, started, alone, body };
         let reads_only = operation.reads_only();
-        let mut reply = run(&context, operation, bytes).await?;
+        let mut reply = run(&context, operation).await?;
         if reads_only {
             reply.body_mut().reserve(memory)?;
         } else {
@@ -209,31 +208,32 @@ impl Arrival<'_> {
 }
 
 /// The operations that do most per request are boxed: the others would carry their size through every move.
-async fn run(context: &RequestContext<'_>, operation: Operation<'_>, body: Bytes) -> Result<Reply> {
+async fn run(context: &RequestContext<'_>, operation: Operation<'_>) -> Result<Reply> {
+    let body = &context.body;
     match operation {
         Operation::QueryTables => Box::pin(table::query_tables::run(context)).await,
         Operation::GetTable(name) => table::get_table::run(context, &name).await,
-        Operation::CreateTable => Box::pin(table::create_table::run(context, &body)).await,
+        Operation::CreateTable => Box::pin(table::create_table::run(context, body)).await,
         Operation::DeleteTable(name) => Box::pin(table::delete_table::run(context, &name)).await,
         Operation::GetTableAcl(name) => table::acl::get(context, &name).await,
-        Operation::SetTableAcl(name) => Box::pin(table::acl::set(context, &name, &body)).await,
+        Operation::SetTableAcl(name) => Box::pin(table::acl::set(context, &name, body)).await,
         Operation::QueryEntities(table) => {
             Box::pin(table::query_entities::run(context, &table)).await
         }
-        Operation::InsertEntity(table) => table::insert_entity::run(context, &table, &body).await,
+        Operation::InsertEntity(table) => table::insert_entity::run(context, &table, body).await,
         Operation::GetEntity(address) => table::get_entity::run(context, &address).await,
         Operation::UpdateEntity(address) => {
-            table::update_entity::run(context, Verb::Put, &address, &body).await
+            table::update_entity::run(context, Verb::Put, &address, body).await
         }
         Operation::MergeEntity(address) => {
-            table::update_entity::run(context, Verb::Merge, &address, &body).await
+            table::update_entity::run(context, Verb::Merge, &address, body).await
         }
         Operation::DeleteEntity(address) => {
-            table::update_entity::run(context, Verb::Delete, &address, &body).await
+            table::update_entity::run(context, Verb::Delete, &address, body).await
         }
-        Operation::Batch => Box::pin(table::batch::run(context, &body)).await,
+        Operation::Batch => Box::pin(table::batch::run(context, body)).await,
         Operation::GetServiceProperties => table::service_properties::get(context),
-        Operation::SetServiceProperties => table::service_properties::set(context, &body).await,
+        Operation::SetServiceProperties => table::service_properties::set(context, body).await,
         Operation::GetServiceStats => table::service_stats::run(context),
     }
 }

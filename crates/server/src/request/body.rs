@@ -40,9 +40,9 @@ pub(crate) enum RequestBody<'a, B> {
 
 impl<B> RequestBody<'_, B> {
     /// The whole body; nothing if it is a stream.
-    pub(crate) fn bytes(&self) -> Bytes {
+    pub(crate) fn into_bytes(self) -> Bytes {
         match self {
-            Self::Whole(bytes) => bytes.clone(),
+            Self::Whole(bytes) => bytes,
             Self::Stream(_) => Bytes::new(),
         }
     }
@@ -216,9 +216,10 @@ mod tests {
         for pieces in [vec![], vec![100], vec![MIB], vec![100, MIB, 5]] {
             let length = pieces.iter().sum::<usize>();
             let mut body = in_pieces(pieces);
-            let whole = admit(&mut body, BodyLimit::Whole(2 * MIB), SECOND, &budget).await.unwrap();
-            assert_eq!(whole.bytes().len(), length);
-            let clone = whole.bytes();
+            let limit = BodyLimit::Whole(2 * MIB);
+            let whole = admit(&mut body, limit, SECOND, &budget).await.unwrap().into_bytes();
+            assert_eq!(whole.len(), length);
+            let clone = whole.clone();
             drop(whole);
             assert_eq!(budget.used(), if length > 4096 { length } else { 0 });
             drop(clone);
