@@ -64,7 +64,8 @@ fn check_rooms(source: &Path, root: &str, floors: &[&[&str]]) {
         let room = path.components().next().unwrap().as_os_str().to_str().unwrap();
         let room = room.trim_end_matches(".rs");
         // The face of a crate or of a folder shows every room.
-        let is_test = path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
+        let is_test =
+            path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
         if ["lib", "mod"].contains(&room) || is_test {
             continue;
         }

@@ -111,17 +111,11 @@ impl Arrival<'_> {
         let permit = identity.authorize(operation.access(head))?;
         let memory = &state.memory_budget;
         let stall_max = state.settings.limits.transfer_timeout;
-        let body = body::admit(body, spec.body, stall_max, memory).await?;
-        state.metrics.request_bytes.inc_by(body.bytes().len() as u64);
-        let context = RequestContext {
-            id: self.id,
-            state,
-            head,
-            account,
-            started: self.started,
-            body: body.bytes(),
-        };
-        let mut reply = operation.run(&context, permit, body).await?;
+        let (body, stream) = body::admit(body, spec.body, stall_max, memory).await?.split();
+        state.metrics.request_bytes.inc_by(body.len() as u64);
+        let context =
+            RequestContext { id: self.id, state, head, account, started: self.started, body };
+        let mut reply = operation.run(&context, permit, stream).await?;
         if spec.effect.is_repeatable() {
             reply.body_mut().reserve(memory)?;
         } else {

@@ -27,7 +27,6 @@ use crate::connection::Connection;
 use crate::net::h2_watchdog::{H2Watchdog, Verdict, WatchedBody};
 use crate::net::head_timer::HeadTimer;
 use crate::net::overload::{self, Rejections};
-use crate::net::self_wake::go_on_at_once;
 use crate::net::sniff::{Protocol, Sniffed, sniff};
 use crate::net::transport::Transport;
 use crate::request::head::Peer;
@@ -273,7 +272,7 @@ impl<H: Handler> Acceptor<H> {
             .header_read_timeout(self.limits.head_timeout)
             .max_buf_size(self.limits.head_bytes_max)
             .serve_connection(TokioIo::new(stream), service);
-        go_on_at_once(watcher.watch(connection)).await
+        watcher.watch(connection).await
     }
 
     async fn serve_http2<S>(

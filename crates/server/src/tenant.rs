@@ -17,7 +17,7 @@ use crate::auth::permit::{Access, Permit};
 use crate::context::RequestContext;
 use crate::error::Result;
 use crate::operations::OperationSpec;
-use crate::request::body::RequestBody;
+use crate::request::body::BodyStream;
 use crate::request::head::RequestHead;
 use crate::request::ids::Id;
 use crate::request::reply::Reply;
@@ -70,12 +70,13 @@ pub(crate) trait Operation: Send {
     /// What the caller must be allowed. Some headers change it, such as a condition.
     fn access(&self, head: &RequestHead<'_>) -> Access<'_>;
 
-    /// Runs the operation. Nobody gets here without a permit.
+    /// Runs the operation. Nobody gets here without a permit. A whole body is in the context; one that the operation
+    /// takes as a stream is handed over.
     fn run(
         self,
         context: &RequestContext<'_>,
         permit: Permit<'_>,
-        body: RequestBody<'_, Incoming>,
+        stream: Option<BodyStream<'_, Incoming>>,
     ) -> impl Future<Output = Result<Reply>> + Send;
 }
 

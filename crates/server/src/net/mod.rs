@@ -4,7 +4,6 @@ pub(crate) mod h2_watchdog;
 pub(crate) mod head_timer;
 pub(crate) mod memory_budget;
 pub(crate) mod overload;
-pub(crate) mod self_wake;
 pub(crate) mod sniff;
 pub(crate) mod stall_timeout;
 pub(crate) mod stream_window;

@@ -38,7 +38,7 @@ use crate::auth::permit::{Access, Permit};
 use crate::context::RequestContext;
 use crate::error::{Result, storage_failure};
 use crate::operations::OperationSpec;
-use crate::request::body::RequestBody;
+use crate::request::body::BodyStream;
 use crate::request::head::RequestHead;
 use crate::request::reply::Reply;
 use crate::state::ServerState;
@@ -107,9 +107,9 @@ impl Operation for TableOperation<'_> {
         self,
         context: &RequestContext<'_>,
         permit: Permit<'_>,
-        body: RequestBody<'_, Incoming>,
+        _: Option<BodyStream<'_, Incoming>>,
     ) -> Result<Reply> {
-        let body = &body.bytes();
+        let body = &context.body;
         match self {
             Self::QueryTables => Box::pin(query_tables::run(context, permit)).await,
             Self::GetTable(name) => get_table::run(context, permit, &name).await,
