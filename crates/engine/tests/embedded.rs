@@ -173,7 +173,7 @@ async fn killed_writers_lose_nothing() {
     }
 }
 
-/// Runs the child until it has acknowledged so many transactions, kills it, and returns what it acknowledged.
+/// Runs the child until it has acknowledged that many transactions, kills it, and returns what it acknowledged.
 fn crash(folder: &Path, round: usize, lines_min: usize) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["crash_child", "--exact", "--nocapture", "--test-threads=1"])

@@ -26,7 +26,7 @@ use crate::embedded::files::{journal, manifest};
 use crate::{Decision, WriteSet};
 
 const IMAGES: u64 = 16;
-/// In a longer run, every so many images one is taken just after a rotation of the journal: it comes after 64 MB, and
+/// In a longer run, every this many images one is taken just after a rotation of the journal: it comes after 64 MB, and
 /// the old journal goes with the next flush.
 const ROTATION_EVERY: u64 = 20;
 const FOLDER: &str = "TAVOLA_IMAGES_FOLDER";
@@ -442,7 +442,7 @@ impl Running {
         Acknowledged { number: decode(&bytes[..8]), steps: decode(&bytes[8..]) }
     }
 
-    /// Waits for so many more acknowledgements.
+    /// Waits for that many more acknowledgements.
     fn wait_for(&mut self, more: u64) {
         while self.acknowledged().number < self.last + more {
             assert!(self.child.try_wait().unwrap().is_none(), "the child ended by itself");

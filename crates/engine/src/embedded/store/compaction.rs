@@ -176,7 +176,7 @@ mod tests {
             let expected = uncompressed_bytes(blocks, rows, block_bytes);
             let bytes = rows * row_bytes;
             assert!(bytes <= expected, "rows of {row_bytes}: {bytes} of {expected}");
-            // Not so much that merging would wait without need, if there is more than one row to a block.
+            // Not so much that compaction would wait without need, if there is more than one row to a block.
             assert!(
                 rows_per_block == 1 || expected <= 2 * bytes,
                 "rows of {row_bytes}: {expected}"

@@ -16,7 +16,7 @@ use crate::panic_message;
 /// The one keyspace.
 const KEYSPACE: &str = "rows";
 
-/// Every so many rows of a block the whole key is written, and a search can begin; in between, what it shares with the
+/// Every this many rows of a block the whole key is written, and a search can begin; in between, what it shares with the
 /// one before is left out. Rows are few and large: with fjall's default of 16 a read by key passes half a block. fjall
 /// keeps what a store was made with, so that older folders stay as they are.
 const RESTART_INTERVAL: u8 = 4;

@@ -1,4 +1,4 @@
-//! Refusing writes while the disk is nearly full, and taking them again by itself when it is not.
+//! Admission by disk space: writes are refused while the disk is nearly full, and admitted again when it is not.
 //!
 //! A commit or a flush that fails for lack of room is final: the process has to stop. So every second, and after every
 //! few megabytes, this measures how much room there is, and keeps a reserve with two lines. Below the first, the whole
@@ -157,7 +157,7 @@ impl DiskSpace {
         }
     }
 
-    /// So much was committed. A fast disk fills within a second: measures at once when a good part of the reserve may have
+    /// Counts bytes that were committed. A fast disk fills within a second: measures at once when a good part of the reserve may have
     /// gone, since what is in the journal will be in tables as well.
     pub(crate) fn committed(&self, bytes: u64) {
         self.committed_meanwhile.fetch_add(bytes, Ordering::Relaxed);
