@@ -32,9 +32,9 @@ pub struct EmbeddedOptions {
     pub cached_files_max: usize,
     /// Requests that may wait for the committer before others are told that the engine is busy.
     pub queue_requests_max: usize,
-    /// ScanPool that run at a time, beyond their first rows. More than the cores help only when the disk is waited for.
+    /// Scans that run at a time, beyond their first rows. More than the cores help only when the disk is waited for.
     pub scans_running_max: usize,
-    /// ScanPool that may wait for their turn before others are told that the engine is busy.
+    /// Scans that may wait for their turn before others are told that the engine is busy.
     pub scans_waiting_max: usize,
 }
 
