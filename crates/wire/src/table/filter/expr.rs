@@ -153,7 +153,7 @@ pub enum Literal {
 
 impl Literal {
     /// The literal as the value that a property would have.
-    pub(crate) fn as_value(&self) -> Value<'_> {
+    pub fn as_value(&self) -> Value<'_> {
         match self {
             Self::String(text) => Value::String(text),
             Self::Boolean(value) => Value::Boolean(*value),
