@@ -12,8 +12,10 @@ pub mod continuation;
 pub mod encoded_entity;
 pub mod filter;
 pub mod json_entity;
+pub mod long_form;
 pub mod names;
 pub mod sas;
+pub mod service_sas;
 pub mod url;
 pub mod xml;
 
@@ -24,15 +26,17 @@ mod model;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, under the name of its corpus.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 12] = [
     ("authorization", authorization::run),
     ("batch", batch::run),
     ("continuation", continuation::run),
     ("encoded_entity", encoded_entity::run),
     ("filter", filter::run),
     ("json_entity", json_entity::run),
+    ("long_form", long_form::run),
     ("names", names::run),
     ("sas", sas::run),
+    ("service_sas", service_sas::run),
     ("url", url::run),
     ("xml", xml::run),
 ];

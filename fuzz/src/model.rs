@@ -9,13 +9,34 @@ use sha2::Sha256;
 use tavola_wire::Ticks;
 use tavola_wire::table::filter::{Comparison, Expr, Literal, Operator};
 use tavola_wire::table::stored::key::push_entity_key;
-use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
+use tavola_wire::table::stored::{EntityWriter, set_timestamp};
 
 /// The signature of a text, as the protocol writes it.
 pub fn hmac_base64(secret: &[u8], text: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("a key of any length");
     mac.update(text.as_bytes());
     STANDARD.encode(mac.finalize().into_bytes())
+}
+
+/// Percent-decoding byte by byte; `None` for what cannot be decoded.
+pub fn decode_slowly(raw: &[u8], plus_is_space: bool) -> Option<String> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < raw.len() {
+        let (byte, length) = match raw[at] {
+            b'%' => {
+                let digits = raw.get(at + 1..at + 3)?;
+                let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
+                let digits = is_hex.then(|| std::str::from_utf8(digits).unwrap())?;
+                (u8::from_str_radix(digits, 16).unwrap(), 3)
+            }
+            b'+' if plus_is_space => (b' ', 1),
+            byte => (byte, 1),
+        };
+        out.push(byte);
+        at += length;
+    }
+    String::from_utf8(out).ok()
 }
 
 /// An entity that was never encoded.
@@ -37,7 +58,7 @@ impl Row {
     pub fn entity(&self) -> Vec<u8> {
         let mut writer = EntityWriter::new();
         for (name, value) in &self.properties {
-            writer.push(name, borrowed(value));
+            writer.push(name, value.as_value());
         }
         let mut bytes = writer.finish();
         set_timestamp(&mut bytes, self.timestamp);
@@ -74,19 +95,6 @@ impl Row {
                 }
             }
         }
-    }
-}
-
-fn borrowed(literal: &Literal) -> Value<'_> {
-    match literal {
-        Literal::String(text) => Value::String(text),
-        Literal::Boolean(value) => Value::Boolean(*value),
-        Literal::Int32(value) => Value::Int32(*value),
-        Literal::Int64(value) => Value::Int64(*value),
-        Literal::Double(value) => Value::Double(*value),
-        Literal::DateTime(moment) => Value::DateTime(*moment),
-        Literal::Guid(guid) => Value::Guid(*guid),
-        Literal::Binary(bytes) => Value::Binary(bytes),
     }
 }
 

@@ -8,10 +8,11 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-use tavola_wire::auth::AccountKey;
 use tavola_wire::auth::sas::{
-    Access, EntityOperation, Grant, KeyRangeLimit, RequestOrigin, START_SKEW_TICKS, SasToken,
+    Access, Addressed, EntityOperation, Grant, KeyRangeLimit, RequestOrigin, START_SKEW_TICKS,
+    SasToken,
 };
+use tavola_wire::auth::{AccountKey, SignedIdentifier};
 use tavola_wire::table::names::key_problem;
 use tavola_wire::table::stored::key::push_entity_key;
 use tavola_wire::uri::QueryString;
@@ -69,7 +70,8 @@ pub fn run(data: &[u8]) {
 }
 
 fn token<'a>(pairs: &[(&'a str, &'a str)]) -> Result<Option<SasToken<'a>>, StorageError> {
-    SasToken::parse(pairs.iter().map(|(name, value)| (*name, Cow::Borrowed(*value))))
+    let pairs = pairs.iter().map(|(name, value)| (*name, Cow::Borrowed(*value)));
+    SasToken::parse(Addressed::Table, pairs)
 }
 
 fn assert_refused(error: &StorageError) {
@@ -173,6 +175,7 @@ fn granted(
             self::table(grant, table, &letters);
             self::range(range, grant);
         }
+        Grant::Queue { .. } | Grant::Blob { .. } => panic!("a token of another service"),
     }
 }
 

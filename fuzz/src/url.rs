@@ -12,6 +12,7 @@ use tavola_wire::uri::{Address, AddressRules, QueryString};
 use tavola_wire::verb::Verb;
 
 use crate::input::{assert_refusal, lines};
+use crate::model::decode_slowly;
 
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -80,26 +81,6 @@ fn percent(raw: &str) {
         assert!(written.bytes().all(|byte| byte.is_ascii_graphic()), "{written:?}");
         assert_eq!(decode_path(&written).unwrap(), decoded.replace('\'', "''"));
     }
-}
-
-fn decode_slowly(raw: &[u8], plus_is_space: bool) -> Option<String> {
-    let mut out = Vec::new();
-    let mut at = 0;
-    while at < raw.len() {
-        let (byte, length) = match raw[at] {
-            b'%' => {
-                let digits = raw.get(at + 1..at + 3)?;
-                let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
-                let digits = is_hex.then(|| std::str::from_utf8(digits).unwrap())?;
-                (u8::from_str_radix(digits, 16).unwrap(), 3)
-            }
-            b'+' if plus_is_space => (b' ', 1),
-            byte => (byte, 1),
-        };
-        out.push(byte);
-        at += length;
-    }
-    String::from_utf8(out).ok()
 }
 
 fn options(raw: &str) {

@@ -71,27 +71,27 @@ impl Ticks {
     }
 
     /// Appends `yyyy-MM-ddTHH:mm:ss[.f{1,7}]Z` with trailing zeros of the fraction trimmed.
-    pub fn write_iso(self, out: &mut Vec<u8>) {
+    pub(crate) fn write_iso(self, out: &mut Vec<u8>) {
         let text = self.to_text();
         push_start(out, &text, Self::trimmed_len(&text));
         out.push(b'Z');
     }
 
     /// Appends the text with all seven fraction digits, as error bodies and access policies show it.
-    pub fn write_iso_padded(self, out: &mut Vec<u8>) {
+    pub(crate) fn write_iso_padded(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.to_text());
         out.push(b'Z');
     }
 
     /// Appends the ETag of an entity that was last written at this moment.
-    pub fn write_etag(self, out: &mut Vec<u8>) {
+    pub(crate) fn write_etag(self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"W/\"datetime'");
         self.write_etag_time(out);
         out.extend_from_slice(b"'\"");
     }
 
     /// Appends the part of an ETag between its quotes.
-    pub fn write_etag_time(self, out: &mut Vec<u8>) {
+    pub(crate) fn write_etag_time(self, out: &mut Vec<u8>) {
         let text = self.to_text();
         let mut escaped = *b"0000-00-00T00%3A00%3A00.0000000";
         escaped[..13].copy_from_slice(&text[..13]);

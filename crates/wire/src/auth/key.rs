@@ -15,7 +15,7 @@ use subtle::{Choice, ConstantTimeEq};
 use crate::error::{ErrorCode, Result, StorageError};
 
 /// Bytes in an HMAC-SHA256 signature.
-pub const SIGNATURE_BYTES: usize = 32;
+pub(crate) const SIGNATURE_BYTES: usize = 32;
 
 /// A key of a storage account, ready to sign.
 #[derive(Clone)]

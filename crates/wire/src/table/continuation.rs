@@ -17,7 +17,7 @@ use crate::table::names::{KEY_UNITS_MAX, TableName, key_problem};
 /// The version of the form; the service has no other.
 const PREFIX: &str = "1!";
 /// Three UTF-8 bytes per UTF-16 unit at most, four characters of base64 per three bytes.
-pub const TOKEN_BASE64_MAX: usize = KEY_UNITS_MAX * 4;
+pub(crate) const TOKEN_BASE64_MAX: usize = KEY_UNITS_MAX * 4;
 /// The service puts a time behind a table name, divided by this character.
 const TABLE_NAME_END: char = '\u{1}';
 

@@ -9,9 +9,9 @@ use std::fmt;
 use crate::error::{ErrorCode, Result, StorageError};
 
 /// The shortest name of a table.
-pub const TABLE_NAME_LEN_MIN: usize = 3;
+pub(crate) const TABLE_NAME_LEN_MIN: usize = 3;
 /// The longest name of a table.
-pub const TABLE_NAME_LEN_MAX: usize = 63;
+pub(crate) const TABLE_NAME_LEN_MAX: usize = 63;
 /// UTF-16 units in a partition key or a row key (1 KiB).
 pub const KEY_UNITS_MAX: usize = 512;
 

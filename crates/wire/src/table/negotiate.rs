@@ -110,7 +110,7 @@ fn read_range(range: &str) -> (Offer, MetadataLevel) {
 }
 
 /// The media type of a header value, without parameters and blanks.
-pub fn media_type(value: &str) -> &str {
+pub(crate) fn media_type(value: &str) -> &str {
     value.split(';').next().unwrap_or_default().trim_ascii()
 }
 

@@ -121,14 +121,14 @@ pub enum UrlKeyProblem {
 }
 
 impl UrlKeyProblem {
-    pub fn read_error(self) -> StorageError {
+    pub(crate) fn read_error(self) -> StorageError {
         match self {
             Self::Separator | Self::Control => self.syntax_error(),
             Self::Forbidden | Self::TooLong => ErrorCode::ResourceNotFound.into(),
         }
     }
 
-    pub fn write_error(self) -> StorageError {
+    pub(crate) fn write_error(self) -> StorageError {
         match self {
             Self::Separator | Self::Control => self.syntax_error(),
             Self::Forbidden => ErrorCode::OutOfRangeInput.into(),

@@ -12,7 +12,7 @@ use crate::ticks::Ticks;
 /// Policies per table.
 pub const IDENTIFIERS_MAX: usize = 5;
 /// Characters in the id of a policy, counted in UTF-16 as the service does.
-pub const ID_UTF16_UNITS_MAX: usize = 64;
+pub(crate) const ID_UTF16_UNITS_MAX: usize = 64;
 
 /// Reads the body of Set Table ACL; an empty body clears all policies.
 ///

@@ -13,19 +13,19 @@ use crate::error::Result;
 /// CORS rules per service.
 pub const CORS_RULES_MAX: usize = 5;
 /// Days that logs and metrics can be kept.
-pub const RETENTION_DAYS_MAX: u16 = 365;
+pub(crate) const RETENTION_DAYS_MAX: u16 = 365;
 /// Characters of all CORS rules together, without the markup.
-pub const CORS_BYTES_MAX: usize = 2048;
+pub(crate) const CORS_BYTES_MAX: usize = 2048;
 /// Origins in a rule.
-pub const CORS_ORIGINS_MAX: usize = 64;
+pub(crate) const CORS_ORIGINS_MAX: usize = 64;
 /// Header names in a list of a rule, those with a trailing `*` not counted.
-pub const CORS_LITERAL_HEADERS_MAX: usize = 64;
+pub(crate) const CORS_LITERAL_HEADERS_MAX: usize = 64;
 /// Header prefixes (`x-ms-meta*`) in a list of a rule.
-pub const CORS_PREFIX_HEADERS_MAX: usize = 2;
+pub(crate) const CORS_PREFIX_HEADERS_MAX: usize = 2;
 /// Characters in an origin or a header name.
-pub const CORS_ITEM_CHARS_MAX: usize = 256;
+pub(crate) const CORS_ITEM_CHARS_MAX: usize = 256;
 /// The verbs that a rule can name.
-pub const CORS_METHODS: [&str; 8] =
+pub(crate) const CORS_METHODS: [&str; 8] =
     ["DELETE", "GET", "HEAD", "MERGE", "POST", "OPTIONS", "PUT", "PATCH"];
 
 /// The only version of analytics settings that tables have.

@@ -162,7 +162,11 @@ mod tests {
         // Another queue, no queue at all; the account's token has none.
         for queue in ["orders2", "Orders", ""] {
             assert_eq!(code(grant(queue, SERVICE, &[])), failed, "{queue}");
-            assert_eq!(code(grant(queue, POLICY, &[readers.clone()])), failed, "{queue}");
+            assert_eq!(
+                code(grant(queue, POLICY, std::slice::from_ref(&readers))),
+                failed,
+                "{queue}"
+            );
             grant(queue, ACCOUNT_SAS, &[]).unwrap();
         }
     }

@@ -42,7 +42,7 @@ impl KeyRangeLimit {
         })
     }
 
-    pub fn is_unbounded(&self) -> bool {
+    pub(crate) fn is_unbounded(&self) -> bool {
         self.start.is_none() && self.end.is_none()
     }
 
@@ -79,19 +79,19 @@ impl KeyRangeLimit {
         (self.start.as_ref().map(first), self.end.as_ref().map(after))
     }
 
-    pub fn start_partition_key(&self) -> Option<&str> {
+    pub(crate) fn start_partition_key(&self) -> Option<&str> {
         self.start.as_ref().map(|bound| bound.partition_key.as_str())
     }
 
-    pub fn start_row_key(&self) -> Option<&str> {
+    pub(crate) fn start_row_key(&self) -> Option<&str> {
         self.start.as_ref().and_then(|bound| bound.row_key.as_deref())
     }
 
-    pub fn end_partition_key(&self) -> Option<&str> {
+    pub(crate) fn end_partition_key(&self) -> Option<&str> {
         self.end.as_ref().map(|bound| bound.partition_key.as_str())
     }
 
-    pub fn end_row_key(&self) -> Option<&str> {
+    pub(crate) fn end_row_key(&self) -> Option<&str> {
         self.end.as_ref().and_then(|bound| bound.row_key.as_deref())
     }
 }

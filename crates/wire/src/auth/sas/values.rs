@@ -14,13 +14,13 @@ pub struct SasVersion(u32);
 
 impl SasVersion {
     /// The first version whose tables and queues can be shared.
-    pub const FIRST: Self = Self::of(2012, 2, 12);
+    pub(crate) const FIRST: Self = Self::of(2012, 2, 12);
     /// From here the token of a blob signs headers of the answer.
     pub(super) const RESPONSE_HEADERS: Self = Self::of(2013, 8, 15);
     /// From here the resource of a service's token starts with the service's name.
-    pub const SERVICE_IN_RESOURCE: Self = Self::of(2015, 2, 21);
+    pub(crate) const SERVICE_IN_RESOURCE: Self = Self::of(2015, 2, 21);
     /// From here address and protocol are signed, and account tokens exist.
-    pub const ADDRESS_AND_PROTOCOL: Self = Self::of(2015, 4, 5);
+    pub(crate) const ADDRESS_AND_PROTOCOL: Self = Self::of(2015, 4, 5);
     /// From here the token of a blob signs its kind of resource, and there are tokens of snapshots.
     pub(super) const SNAPSHOT: Self = Self::of(2018, 11, 9);
     /// What current SDKs put in the tokens they make.

@@ -70,7 +70,7 @@ impl Operator {
         }
     }
 
-    pub fn from_keyword(word: &str) -> Option<Self> {
+    pub(crate) fn from_keyword(word: &str) -> Option<Self> {
         Some(match word {
             "eq" => Self::Eq,
             "ne" => Self::Ne,
@@ -95,7 +95,7 @@ impl Operator {
     }
 
     /// The same relation with its sides exchanged: `'a' lt P` is `P gt 'a'`.
-    pub(super) fn flipped(self) -> Self {
+    pub(crate) fn flipped(self) -> Self {
         match self {
             Self::Eq | Self::Ne => self,
             Self::Gt => Self::Lt,
@@ -120,7 +120,7 @@ impl Operator {
     /// Whether the operator holds for a stored value that stands so to the literal.
     ///
     /// `None` is a NaN: it differs from everything and is neither less nor greater, as IEEE 754 has it.
-    pub(super) fn holds(self, stored: Option<std::cmp::Ordering>) -> bool {
+    pub(crate) fn holds(self, stored: Option<std::cmp::Ordering>) -> bool {
         match self {
             Self::Eq => stored.is_some_and(|order| order.is_eq()),
             Self::Ne => stored.is_none_or(|order| order.is_ne()),

@@ -7,20 +7,21 @@
 //!
 //! Nothing here reads storage: whoever owns the rows walks the spans and asks the program.
 
+mod compile;
 mod expr;
 mod lexer;
 mod parse;
 mod plan;
-mod program;
 mod spans;
 mod table_filter;
 
 pub use expr::{Comparison, Expr, Literal, Operator};
-pub use parse::{DEPTH_MAX, parse};
+pub use parse::parse;
 pub use plan::{Plan, QueryKind};
-pub use program::{Program, Scratch};
 pub use spans::Span;
 pub use table_filter::TableFilter;
+
+pub use crate::table::stored::{Program, Scratch};
 
 #[cfg(test)]
 #[path = "filter_tests.rs"]

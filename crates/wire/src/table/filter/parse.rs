@@ -15,7 +15,7 @@ use crate::error::{ErrorCode, Result, StorageError};
 
 /// Levels of a filter's tree. Everything that walks a tree recurses, and this keeps the stack small; the
 /// filters that clients write stay below ten.
-pub const DEPTH_MAX: usize = 200;
+pub(crate) const DEPTH_MAX: usize = 200;
 
 const ARITHMETIC: [&str; 5] = ["add", "sub", "mul", "div", "mod"];
 

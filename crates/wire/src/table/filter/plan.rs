@@ -9,10 +9,10 @@ use std::fmt;
 
 use super::expr::{Comparison, Expr, Literal};
 use super::parse::parse;
-use super::program::Program;
 use super::spans::{Interval, KeyBox, Span, merge};
 use crate::error::Result;
 use crate::table::names::key_problem;
+use crate::table::stored::Program;
 
 /// Pairs of boxes that one plan may intersect, apart from a few per comparison: `and` multiplies what both
 /// sides hold. 128 partition keys times 128 row keys fit.

@@ -1,6 +1,6 @@
 //! The limits of an entity, with the code that each violation has.
 
-use super::encoded::{EntityRef, Property};
+use super::entity::{EntityRef, Property};
 use super::value::{EdmType, Value};
 use crate::error::{ErrorCode, Result, StorageError};
 use crate::ticks::Ticks;
@@ -8,9 +8,9 @@ use crate::ticks::Ticks;
 /// Properties of one entity, the three system properties not counted.
 pub const PROPERTIES_MAX: usize = 252;
 /// UTF-16 code units of a property's name.
-pub const NAME_UNITS_MAX: usize = 255;
+pub(crate) const NAME_UNITS_MAX: usize = 255;
 /// UTF-16 code units of a string: 64 KiB.
-pub const STRING_UNITS_MAX: usize = 32 * 1024;
+pub(crate) const STRING_UNITS_MAX: usize = 32 * 1024;
 pub const BINARY_BYTES_MAX: usize = 64 * 1024;
 /// One entity, in the size model of the service (see [`check_entity`]).
 pub const ENTITY_BYTES_MAX: usize = 1024 * 1024;
@@ -115,7 +115,7 @@ fn stored_size(property: &Property<'_>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::encoded::EntityWriter;
+    use super::super::entity::EntityWriter;
     use super::*;
 
     fn code(result: Result<()>) -> Option<ErrorCode> {

@@ -1,6 +1,6 @@
 //! Merging an entity into a stored one.
 
-use super::encoded::{EntityRef, EntityWriter, MalformedEntity, Property};
+use super::entity::{EntityRef, EntityWriter, MalformedEntity, Property};
 
 /// `changes` laid over `stored`: properties keep their place, new ones come last, nothing is removed.
 ///

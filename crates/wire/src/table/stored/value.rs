@@ -84,7 +84,7 @@ impl Value<'_> {
 const GUID_DASHES: [usize; 4] = [8, 13, 18, 23];
 
 /// Reads `8-4-4-4-12` hex digits of any case.
-pub fn parse_guid(text: &str) -> Option<[u8; 16]> {
+pub(crate) fn parse_guid(text: &str) -> Option<[u8; 16]> {
     let text = text.as_bytes();
     if text.len() != 36 || GUID_DASHES.iter().any(|at| text[*at] != b'-') {
         return None;
