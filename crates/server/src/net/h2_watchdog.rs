@@ -12,7 +12,7 @@
 //! which it does when it has been written. The deadline is set when a reply has something to send, and again whenever a frame
 //! of it has gone; a whole reply is one frame, and a stream has a few under way.
 //!
-//! Replies that wait together are sent in turns, a frame of each, so that of ten equal ones the first ends when all are
+//! Replies that wait together are sent interleaved, a frame of each, so that of ten equal ones the first ends when all are
 //! nearly through, however fast the line is. So the deadline is the time that a line of the lowest speed needs for what waits
 //! of the reply and for the share of all others that may go out before its end, also of those that come later.
 
@@ -31,7 +31,7 @@ use tokio::time::Instant;
 use crate::config::Limits;
 use crate::net::stall_timeout::{StallTimeout, time_for};
 
-/// What goes out of a reply before it is another's turn, by default and with nearly all clients: the payload of a frame.
+/// What goes out of a reply before another is served, by default and with nearly all clients: the payload of a frame.
 const FRAME_BYTES: usize = 16 * 1024;
 
 /// What one reply is given time for on account of others, at most. It bounds how long a client that goes on to take
@@ -261,19 +261,19 @@ impl State {
     }
 
     /// What may go out of the others before the last of `bytes` does. What waits already may have all of the client's
-    /// window, and goes out first then; what is still to come of a stream takes turns.
+    /// window, and goes out first then; what is still to come of a stream goes out frame by frame with it.
     fn share_of_others(&self, id: u64, bytes: usize) -> usize {
         let others = self.open.iter().filter(|(other, _)| **other != id);
         let shares = others.map(|(_, other)| {
-            let in_turns = if other.has_begun { turns_of(bytes, other.bytes_to_come) } else { 0 };
-            other.waiting_bytes.saturating_add(in_turns)
+            let to_come = if other.has_begun { interleaved(bytes, other.bytes_to_come) } else { 0 };
+            other.waiting_bytes.saturating_add(to_come)
         });
         shares.fold(0, usize::saturating_add)
     }
 }
 
-/// What goes out of `other_bytes` while `bytes` do, in turns.
-fn turns_of(bytes: usize, other_bytes: usize) -> usize {
+/// What goes out of `other_bytes` while `bytes` do: a frame of each, one after the other.
+fn interleaved(bytes: usize, other_bytes: usize) -> usize {
     other_bytes.min(bytes.max(FRAME_BYTES))
 }
 
@@ -300,7 +300,7 @@ impl Sending {
 
     /// Takes account of a later reply.
     fn share_with(&mut self, other_bytes: usize) {
-        let share = turns_of(self.waiting_bytes, other_bytes);
+        let share = interleaved(self.waiting_bytes, other_bytes);
         self.shared_bytes = self.shared_bytes.saturating_add(share);
     }
 }
@@ -468,7 +468,7 @@ mod tests {
         assert_eq!(line.pass(1, 10 * BYTES_PER_SECOND_MIN).await, Verdict::Stalled);
     }
 
-    /// Large replies that a slow line takes in turns: none ends before all are nearly through.
+    /// Large replies that a slow line takes interleaved: none ends before all are nearly through.
     #[tokio::test(start_paused = true)]
     async fn replies_that_come_later_share_the_line() {
         let line = Line::new();
@@ -546,7 +546,7 @@ mod tests {
             let mut other = line.begin().reply(Endless);
             let _held_back =
                 if held_back_is_stream { next(&mut other) } else { line.reply(bytes_of(1)) };
-            // A second for itself, one for a turn of the other, and ten without anything.
+            // A second for itself, one for a frame of the other, and ten without anything.
             for second in 1..12 {
                 for _ in 0..100 {
                     drop(next(&mut taken));
@@ -558,16 +558,16 @@ mod tests {
         }
     }
 
-    /// Streams that a slow line takes in turns.
+    /// Streams that a slow line takes interleaved.
     #[tokio::test(start_paused = true)]
     async fn streams_share_the_line() {
         const STREAMS: usize = 30;
         let line = Line::new();
         let mut streams: Vec<_> = (0..STREAMS).map(|_| line.begin().reply(Endless)).collect();
         let mut pieces: Vec<_> = streams.iter_mut().map(next).collect();
-        for turn in 0..10 * STREAMS {
-            assert_eq!(line.pass(1, BYTES_PER_SECOND_MIN).await, Verdict::Healthy, "{turn}");
-            pieces[turn % STREAMS] = next(&mut streams[turn % STREAMS]);
+        for step in 0..10 * STREAMS {
+            assert_eq!(line.pass(1, BYTES_PER_SECOND_MIN).await, Verdict::Healthy, "{step}");
+            pieces[step % STREAMS] = next(&mut streams[step % STREAMS]);
         }
     }
 
