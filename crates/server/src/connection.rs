@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::auth::signed_query::LastSignedQuery;
 use crate::request::head::Peer;
+use crate::request::signed_query::LastSignedQuery;
 use crate::state::ServerState;
 
 #[derive(Debug)]

@@ -26,11 +26,12 @@ use crate::config::{Limits, ServiceConfig};
 use crate::connection::Connection;
 use crate::net::h2_watchdog::{H2Watchdog, Verdict, WatchedBody};
 use crate::net::head_timer::HeadTimer;
-use crate::net::overload::{self, Rejections};
+use crate::net::overload::Rejections;
 use crate::net::sniff::{Protocol, Sniffed, sniff};
 use crate::net::transport::Transport;
 use crate::request::head::Peer;
 use crate::request::reply::Reply;
+use crate::request::respond;
 use crate::services;
 use crate::state::ServerState;
 
@@ -295,7 +296,7 @@ impl<H: Handler> Acceptor<H> {
             async move {
                 let Ok(exchange) = exchange else {
                     shared.state.metrics.http2_requests_refused.inc();
-                    return Ok(overload::reply().map(WatchedBody::unwatched));
+                    return Ok(respond::too_many_requests().map(WatchedBody::unwatched));
                 };
                 let reply = handler.answer(shared, request).await;
                 Ok::<_, Infallible>(reply.map(|body| exchange.reply(body)))

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::*;
 use crate::Decision;
 use crate::conformance::{Apply, put, range, rows};
+use crate::embedded::commit::group::Admission;
 use crate::embedded::scan::inline_scan::{STEP_BYTES, STEP_ROWS, STEPS};
-use crate::embedded::store::disk_space;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_commit_stops_writes_and_tells() {
@@ -268,10 +268,7 @@ async fn compaction_waits_for_room() {
     assert!(matches!(engine.transact(write("b")).await, Err(Error::Full)));
 
     *space.pretended_free.lock().unwrap() = None;
-    until(|| {
-        store.uncompacted_tables() == 0 && space.admission() == disk_space::Admission::Everything
-    })
-    .await;
+    until(|| store.uncompacted_tables() == 0 && space.admission() == Admission::Everything).await;
     put(&engine, "b", "1").await;
     assert_eq!(rows(&engine, range("a", "zz")).await.len(), 3);
 }
@@ -295,7 +292,7 @@ async fn deletions_give_room_back_while_the_disk_is_nearly_full() {
     assert!(before > 10_000_000, "{before}");
 
     *space.pretended_free.lock().unwrap() = Some(RESERVE - 1);
-    until(|| space.admission() == disk_space::Admission::Deletions).await;
+    until(|| space.admission() == Admission::Deletions).await;
     let delete = Apply::new([""; 0], move |_, writes| {
         for key in &keys[1..] {
             writes.delete(key.clone().into());

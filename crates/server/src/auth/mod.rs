@@ -7,7 +7,6 @@ pub(crate) mod jwks;
 pub(crate) mod permit;
 pub(crate) mod sas_cache;
 mod service_settings;
-pub(crate) mod signed_query;
 mod token_signature;
 
 use std::sync::Arc;
@@ -21,10 +20,10 @@ use tavola_wire::auth::shared_key::{
 use tavola_wire::auth::{Signature, SignedIdentifier};
 use tavola_wire::{ErrorCode, Service, Ticks};
 
-use crate::auth::signed_query::LastSignedQuery;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::request::head::RequestHead;
+use crate::request::signed_query::LastSignedQuery;
 use accounts::{Account, Accounts};
 use bearer::BearerVerifier;
 use permit::Identity;
@@ -139,13 +138,18 @@ fn sas_token(
     head: &RequestHead<'_>,
     addressed: Addressed<'_>,
 ) -> Result<Arc<VerifiedSas<'static>>> {
-    if let Some(token) = head.recalled.and_then(|query| query.token_for(account.id)) {
+    // A token of a queue or a blob is verified for what is addressed, which stands in the path: another path, another token.
+    let is_for_any_path = addressed == Addressed::Table;
+    let recalled = head.recalled.filter(|_| is_for_any_path);
+    if let Some(token) = recalled.and_then(|query| query.token_for(account.id)) {
         return Ok(token.clone());
     }
     let token = account.tokens.verified(addressed, &head.query, &account.name, &account.keys)?;
     let Some(token) = token else {
         return Err(ErrorCode::NoAuthenticationInformation.into());
     };
-    last.remember(head.raw_query(), account.id, &token);
+    if is_for_any_path {
+        last.remember(head.raw_query(), account.id, &token);
+    }
     Ok(token)
 }

@@ -4,12 +4,9 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, Response, StatusCode, header};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-
-use crate::request::reply::Reply;
 
 /// Sent to a connection beyond the limit, before it is closed.
 const REJECTION: &[u8] =
@@ -58,14 +55,6 @@ impl Rejections {
             .await;
         });
     }
-}
-
-/// The same for one request of a connection that has too many.
-pub(crate) fn reply() -> Reply {
-    let mut reply = Response::default();
-    *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    reply
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use tavola_wire::verb::Verb;
 use tavola_wire::{Service, ServiceVersion};
 
 use super::respond;
-use crate::auth::signed_query::{HeadQuery, RecalledQuery};
 use crate::error::Result;
+use crate::request::signed_query::{HeadQuery, RecalledQuery};
 
 const METHOD: HeaderName = HeaderName::from_static("x-http-method");
 

@@ -6,3 +6,4 @@ pub(crate) mod ids;
 pub(crate) mod redact;
 pub(crate) mod reply;
 pub(crate) mod respond;
+pub(crate) mod signed_query;

@@ -1,6 +1,6 @@
 //! Replies as all services make them: the headers that every one has, XML bodies, errors in XML.
 
-use http::header::{CONTENT_TYPE, SERVER};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tavola_wire::{Service, ServiceVersion, StorageError, Ticks, xml};
 
@@ -43,6 +43,13 @@ pub(crate) fn xml_error(error: &StorageError, id: &Id, now: Ticks) -> Reply {
     let mut reply = xml(body);
     *reply.status_mut() = status_of(error);
     reply.headers_mut().insert(ERROR_CODE, HeaderValue::from_static(code));
+    reply
+}
+
+/// The reply to one request of a connection that has too many.
+pub(crate) fn too_many_requests() -> Reply {
+    let mut reply = empty(StatusCode::SERVICE_UNAVAILABLE);
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     reply
 }
 

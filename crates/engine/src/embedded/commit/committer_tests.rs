@@ -12,11 +12,11 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::conformance::Apply;
+use crate::embedded::commit::group::Admission;
 use crate::embedded::commit::group::{
     CommitError, Failure, GROUP_BYTES_MAX, GROUP_TRANSITIONS_MAX, Overlay,
 };
 use crate::embedded::commit::job::Pending;
-use crate::embedded::store::disk_space::Admission;
 use crate::{Decision, Error, Result, Transition};
 
 #[test]

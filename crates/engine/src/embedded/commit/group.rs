@@ -17,7 +17,6 @@ use tokio::sync::{oneshot, watch};
 use crate::embedded::commit::inline_commit::Watchdog;
 use crate::embedded::commit::job::Job;
 use crate::embedded::stats::Stats;
-use crate::embedded::store::disk_space::Admission;
 use crate::{Error, Result, Write, WriteSet, panic_message};
 
 /// Transitions in a group at most: bounds how long the first of them waits for the others to be applied.
@@ -59,6 +58,15 @@ pub(crate) trait Sink {
 
     /// Lets go of what nobody needs any more, while nothing is to be committed; true if there will be more later.
     fn housekeep(&self) -> bool;
+}
+
+/// What the disk has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Admission {
+    Everything,
+    /// Transitions that free space.
+    Deletions,
+    Nothing,
 }
 
 /// Why a group was not committed.

@@ -20,8 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use crate::embedded::commit::group::Admission;
 use crate::embedded::commit::group::{Failures, fail};
-use crate::embedded::store::disk_space::{Admission, DiskSpace};
+use crate::embedded::store::disk_space::DiskSpace;
 use crate::embedded::store::{Pace, Store};
 use crate::{Error, Result};
 

@@ -18,6 +18,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::embedded::commit::group::Admission;
 use crate::embedded::locks::lock_if_free;
 use crate::embedded::stats::Stats;
 
@@ -29,22 +30,6 @@ const SHARE_MAX: u64 = 4;
 
 /// The share of the reserve that is the second line.
 const LAST_SHARE: u64 = 4;
-
-/// What the disk has room for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Admission {
-    Everything,
-    /// Transitions that free space.
-    Deletions,
-    Nothing,
-}
-
-impl Admission {
-    fn stored(number: &AtomicU8) -> Self {
-        [Self::Everything, Self::Deletions, Self::Nothing]
-            [usize::from(number.load(Ordering::Relaxed))]
-    }
-}
 
 /// How much room there is.
 pub(crate) struct DiskSpace {
@@ -102,7 +87,7 @@ impl DiskSpace {
 
     /// What may be written now.
     pub(crate) fn admission(&self) -> Admission {
-        self.last_measured().max(Admission::stored(&self.limit))
+        self.last_measured().max(stored(&self.limit))
     }
 
     /// Whether the disk is nearly full.
@@ -212,7 +197,7 @@ impl DiskSpace {
     }
 
     fn last_measured(&self) -> Admission {
-        Admission::stored(&self.measured)
+        stored(&self.measured)
     }
 
     fn reserve(&self, room: Room) -> u64 {
@@ -272,6 +257,11 @@ impl Drop for CompactionPermit<'_> {
     fn drop(&mut self) {
         self.set_allowance(u64::MAX);
     }
+}
+
+fn stored(number: &AtomicU8) -> Admission {
+    [Admission::Everything, Admission::Deletions, Admission::Nothing]
+        [usize::from(number.load(Ordering::Relaxed))]
 }
 
 #[cfg(test)]

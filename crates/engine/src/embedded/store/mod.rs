@@ -26,6 +26,7 @@ use bytes::Bytes;
 use fjall::compaction::Leveled;
 use fjall::{AbstractTree, Database, Keyspace, OwnedWriteBatch, PersistMode, Readable, Snapshot};
 
+use crate::embedded::commit::group::Admission;
 use crate::embedded::commit::group::{CommitError, Overlay, Sink};
 use crate::embedded::files::clean_mark::{self, CleanMark};
 use crate::embedded::files::folder;
@@ -33,7 +34,7 @@ use crate::embedded::files::journal;
 use crate::embedded::files::manifest;
 use crate::embedded::options::{EmbeddedOptions, OpenError};
 use crate::embedded::store::database::{WHICH_FILE, open_database, unreadable};
-use crate::embedded::store::disk_space::{Admission, DiskSpace};
+use crate::embedded::store::disk_space::DiskSpace;
 use crate::{Error, KeyRange, Result};
 
 /// How often to compare the manifest on disk with the one in memory, and how long to leave it, a little more each time.
