@@ -162,7 +162,7 @@ impl IntraPartitionIndex {
     pub async fn save<T: TableEntity>(&self, entity: &T) -> Result<()> {
         let entity = Row::of(entity)?;
         let wanted = self.rows(&entity)?;
-        self.replace(entity.partition_key(), entity.row_key(), &wanted).await.map(|_| ())
+        self.replace(entity.partition_key(), entity.row_key(), &wanted, None).await.map(|_| ())
     }
 
     /// Writes an entity and all of its copies, if it is still the version that [`IntraPartitionIndex::get`] gave.
@@ -173,11 +173,8 @@ impl IntraPartitionIndex {
     pub async fn update<T: TableEntity>(&self, entity: &Stored<T>) -> Result<()> {
         let row = Row::of(&entity.value)?;
         let wanted = self.rows(&row)?;
-        let stored = self.stored(row.partition_key(), row.row_key()).await?;
-        // The copies that there are follow from the stored version: if that is another one, the condition fails.
-        let transaction =
-            self.change(stored.as_ref(), &wanted, Some(&entity.into()), &HashSet::new())?;
-        self.primaries.table.submit_transaction(&transaction, None).await.map(|_| ())
+        let version = IfMatch::from(entity);
+        self.replace(row.partition_key(), row.row_key(), &wanted, Some(&version)).await.map(|_| ())
     }
 
     /// Deletes an entity with its copies; tells whether there was one.
@@ -185,18 +182,26 @@ impl IntraPartitionIndex {
     /// # Errors
     /// Those of a transaction; a partition where others win every time.
     pub async fn delete(&self, partition_key: &str, id: &str) -> Result<bool> {
-        self.replace(partition_key, id, &[]).await
+        self.replace(partition_key, id, &[], None).await
     }
 
-    /// Replaces the rows of an entity by those that are wanted; tells whether there were any.
-    async fn replace(&self, partition_key: &str, id: &str, wanted: &[Row]) -> Result<bool> {
+    /// Replaces the rows of an entity by those that are wanted, of whatever version or of this one; tells whether there
+    /// were any.
+    async fn replace(
+        &self,
+        partition_key: &str,
+        id: &str,
+        wanted: &[Row],
+        version: Option<&IfMatch>,
+    ) -> Result<bool> {
         let (mut races, mut gone) = (Races::default(), HashSet::new());
         loop {
             let stored = self.stored(partition_key, id).await?;
             if stored.is_none() && wanted.is_empty() {
                 return Ok(false);
             }
-            let transaction = self.change(stored.as_ref(), wanted, None, &gone)?;
+            // The copies that there are follow from the stored version: if another one is wanted, the condition fails.
+            let transaction = self.change(stored.as_ref(), wanted, version, &gone)?;
             let Err(error) = self.primaries.table.submit_transaction(&transaction, None).await
             else {
                 return Ok(stored.is_some());
@@ -208,7 +213,7 @@ impl IntraPartitionIndex {
                     gone.insert(transaction.operations()[failed].row_key().to_owned());
                 }
                 // The entity itself: somebody was faster. A copy that is there already belongs to another entity.
-                0 if is_conflict(&error) => races.lost().await?,
+                0 if version.is_none() && is_conflict(&error) => races.lost().await?,
                 _ => return Err(error),
             }
         }

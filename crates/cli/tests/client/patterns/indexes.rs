@@ -213,6 +213,10 @@ async fn composite_keys_lists_and_ranges() {
     assert_eq!(ids(by_day.list("Sales", moment("2012-08-22")).unwrap()).await, ["3", "4"]);
     let newest = employees.by("newest_").unwrap();
     assert_eq!(ids(newest.all("Sales")).await, ["6", "5", "3", "4", "2", "1"]);
+    let range = newest.range("Sales", moment("2012-01-01")..moment("2013-01-01")).unwrap();
+    assert_eq!(ids(range).await, ["5", "3", "4", "2"], "the newest first, the bounds as given");
+    let since = newest.range("Sales", moment("2012-12-31")..).unwrap();
+    assert_eq!(ids(since).await, ["6", "5"]);
     table.delete().await;
 }
 
@@ -292,6 +296,12 @@ async fn a_change_is_of_the_version_that_was_read() {
     second.last_name = "Brown".into();
     assert!(employees.update(&second).await.unwrap_err().is_precondition_failed());
     assert_eq!(row_keys(&table).await, ["empid_1", "name_Smith 1"]);
+    // A copy that something else deleted is no reason to fail.
+    table.delete_entity("Sales", "name_Smith 1", IfMatch::Any, None).await.unwrap();
+    let mut third = employees.get::<Employee>("Sales", "1").await.unwrap().unwrap();
+    third.last_name = "Green".into();
+    employees.update(&third).await.unwrap();
+    assert_eq!(row_keys(&table).await, ["empid_1", "name_Green 1"]);
 
     // Many writers, whose names all differ: one wins, whole.
     let writers = (0..6).map(|number| {

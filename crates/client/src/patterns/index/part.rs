@@ -64,7 +64,7 @@ impl Part {
         self
     }
 
-    /// Writes the day of a moment (`2012-08-22`, in UTC) instead of its ticks.
+    /// Writes the day of a moment (`2012-08-22`, in UTC) instead of its ticks. All moments of a day are one value then.
     #[must_use]
     pub fn day(mut self) -> Self {
         self.format = Format::Day;
@@ -90,6 +90,10 @@ impl Part {
     pub fn each(mut self, separator: char) -> Self {
         self.list_separator = Some(separator);
         self
+    }
+
+    pub(super) fn is_descending(&self) -> bool {
+        self.is_descending
     }
 
     pub(super) fn is_list(&self) -> bool {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 
-use super::{Index, IndexValue};
+use super::{Index, IndexValue, Part};
 use crate::error::refused;
 use crate::{
-    Entity, Filter, GetEntityOptions, QueryOptions, ROW_KEY, Result, Stored, TableClient,
+    EdmValue, Entity, Filter, GetEntityOptions, QueryOptions, ROW_KEY, Result, Stored, TableClient,
     TableEntity, prefix_end,
 };
 
@@ -147,16 +147,17 @@ impl IndexQuery {
     /// The entities whose values lie in a range, in the order of the index.
     ///
     /// # Errors
-    /// Values that the index is not made of, and texts in an index whose separator is not the blank: these do not lie in the
-    /// order of their values. Those of the queries come with the stream.
+    /// Values that the index is not made of. Ranges that the keys do not have in one piece: texts in an index whose separator
+    /// is not the blank, and descending parts before which something else differs. Those of the queries come with the
+    /// stream.
     pub fn range<T: TableEntity + Send + 'static, V: Into<IndexValue> + Clone>(
         &self,
         partition_key: &str,
         range: impl RangeBounds<V>,
     ) -> Result<BoxStream<'static, Result<Stored<T>>>> {
         let bound = |bound: Bound<&V>| bound.map(|value| value.clone().into());
-        let rows = self.rows_between(bound(range.start_bound()), bound(range.end_bound()))?;
-        Ok(self.stream(partition_key, rows))
+        let (start, end) = self.directed(bound(range.start_bound()), bound(range.end_bound()))?;
+        Ok(self.stream(partition_key, self.rows_between(start, end)?))
     }
 
     /// The entities whose first value is a text that starts so, in the order of the index.
@@ -178,6 +179,36 @@ impl IndexQuery {
         partition_key: &str,
     ) -> BoxStream<'static, Result<Stored<T>>> {
         self.stream(partition_key, ROW_KEY.starts_with(&self.index.prefix))
+    }
+
+    /// The bounds in the order of the keys: those of a descending part change places.
+    fn directed(
+        &self,
+        start: Bound<IndexValue>,
+        end: Bound<IndexValue>,
+    ) -> Result<(Bound<IndexValue>, Bound<IndexValue>)> {
+        let values = |bound: &Bound<IndexValue>| match bound {
+            Bound::Included(values) | Bound::Excluded(values) => Some(values.0.clone()),
+            Bound::Unbounded => None,
+        };
+        let (first, last) = (values(&start), values(&end));
+        let count = first.iter().chain(&last).map(Vec::len).max().unwrap_or(0);
+        let parts = &self.index.parts[..count.min(self.index.parts.len())];
+        if !parts.iter().any(Part::is_descending) {
+            return Ok((start, end));
+        }
+        let lead = |values: &Option<Vec<EdmValue>>| {
+            values.as_ref().map(|values| values[..values.len().saturating_sub(1)].to_vec())
+        };
+        let is_one_piece = count == 1 || first.is_some() && lead(&first) == lead(&last);
+        match (is_one_piece, parts.last().is_some_and(Part::is_descending)) {
+            (true, true) => Ok((end, start)),
+            (true, false) => Ok((start, end)),
+            (false, _) => Err(refused(format!(
+                "ranges over descending values need the same values before them: index={}",
+                self.index.prefix
+            ))),
+        }
     }
 
     fn rows_between(&self, start: Bound<IndexValue>, end: Bound<IndexValue>) -> Result<Filter> {
