@@ -4,42 +4,35 @@
 // The derive macro writes `::tavola_client`, in this crate too.
 extern crate self as tavola_client;
 
-mod attempts;
-pub mod bulk;
-mod clients;
-mod clock;
-mod connection_string;
-mod credential;
-pub mod encryption;
-mod entity;
-mod error;
-mod filter;
+mod core;
 #[doc(hidden)]
 pub mod macros;
-mod parallel;
 pub mod patterns;
-mod transaction;
-mod transport;
-mod value;
+mod table;
 
-pub use clients::*;
-pub use connection_string::ConnectionString;
-pub use credential::{
+pub use self::core::clock::now;
+pub use self::core::connection_string::ConnectionString;
+pub use self::core::credential::{
     Credential, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, SasCredential, SharedKeyCredential,
 };
+pub use self::core::error::{ErrorExt, Result, TableError};
+pub use self::core::transport::{TransportOptions, new_transport};
 pub use entity::*;
-pub use error::{ErrorExt, Result, TableError};
 #[doc(hidden)]
 pub use filter::Operator;
 pub use filter::{
     Column, Filter, PARTITION_KEY, QueryCost, ROW_KEY, ScanWarning, TIMESTAMP, prefix_end,
 };
 pub use parallel::merge_sorted;
+pub use table::*;
 pub use transaction::{Operation, TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX, Transaction};
-pub use transport::{TransportOptions, new_transport};
 pub use value::{DateTime, EdmProperty, EdmValue};
 
-pub use clock::now;
+// The patterns are written against these paths.
+pub(crate) use self::core::{clock, error};
+pub(crate) use self::table as clients;
+pub(crate) use self::table::{entity, filter, parallel, transaction, value};
+
 /// Implements [`TableEntity`](trait@TableEntity) for a struct, or for an enum over several of them.
 ///
 /// ```

@@ -1,0 +1,21 @@
+//! Tables: one client for those of an account, one for the entities of a table, and what entities are.
+
+mod admin;
+pub mod bulk;
+pub mod encryption;
+pub(crate) mod entity;
+pub(crate) mod filter;
+mod options;
+pub(crate) mod parallel;
+mod query;
+mod service_client;
+mod table_client;
+pub(crate) mod transaction;
+pub(crate) mod value;
+
+pub use options::*;
+pub use query::{EntityPage, EntityPager, QueryReport, TablePage, TablePager};
+pub use service_client::TableServiceClient;
+pub use table_client::TableClient;
+
+pub(crate) use table_client::{entity_link, method_of};
