@@ -10,12 +10,16 @@ pub mod macros;
 pub mod patterns;
 mod table;
 
+pub use self::core::builder::ClientBuilder;
 pub use self::core::clock::now;
 pub use self::core::connection_string::ConnectionString;
 pub use self::core::credential::{
     Credential, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, SasCredential, SharedKeyCredential,
 };
-pub use self::core::error::{ErrorExt, Result, TableError};
+pub use self::core::error::{ErrorExt, Result, ServiceError};
+pub use self::core::options::ServiceClientOptions;
+pub use self::core::pager::{Continuation, Page, Pager, Pages};
+pub use self::core::response::{ResponseInfo, WriteResponse};
 pub use self::core::transport::{TransportOptions, new_transport};
 pub use entity::*;
 #[doc(hidden)]
@@ -25,7 +29,9 @@ pub use filter::{
 };
 pub use parallel::merge_sorted;
 pub use table::*;
-pub use transaction::{Operation, TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX, Transaction};
+pub use transaction::{
+    Operation, TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX, Transaction, TransactionResponse,
+};
 pub use value::{DateTime, EdmProperty, EdmValue};
 
 // The patterns are written against these paths.
@@ -216,5 +222,9 @@ pub use tavola_wire::xml::service_properties::{
 #[doc(inline)]
 pub use tavola_wire::xml::stats::ServiceStats;
 
-pub use azure_core::Uuid;
-pub use azure_core::http::Etag;
+/// The crate that this one stands on: its options, policies and credentials.
+pub use azure_core;
+pub use azure_core::http::{Etag, StatusCode, Url};
+pub use azure_core::{Error, Uuid};
+/// What makes `try_next` and `try_collect` work on a [`Pager`].
+pub use futures::{StreamExt, TryStreamExt};

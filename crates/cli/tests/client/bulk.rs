@@ -37,6 +37,7 @@ async fn any_number_of_operations_is_done_with_few_requests() {
             counted.fetch_add(1, Ordering::Relaxed);
             assert!(progress.done <= 1234 && progress.failed == 0);
         })),
+        ..Default::default()
     };
     let report = table.bulk(operations, Some(options)).await;
     assert_eq!(report.progress.done, 1234);

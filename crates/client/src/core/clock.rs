@@ -3,8 +3,6 @@
 use azure_core::time::OffsetDateTime;
 use tavola_wire::Ticks;
 
-use crate::table::value::ticks_from_date_time;
-
 /// The moment as the service counts it.
 ///
 /// ```
@@ -14,7 +12,7 @@ use crate::table::value::ticks_from_date_time;
 /// assert!(login.get::<tavola_client::DateTime>("At").unwrap() <= now());
 /// ```
 pub fn now() -> Ticks {
-    ticks_from_date_time(OffsetDateTime::now_utc())
+    Ticks::from_unix_nanos(OffsetDateTime::now_utc().unix_timestamp_nanos())
 }
 
 /// The moment as HTTP writes it, for `x-ms-date`.

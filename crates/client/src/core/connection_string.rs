@@ -2,22 +2,22 @@
 //!
 //! | Form | Endpoint | Credential |
 //! |---|---|---|
-//! | `UseDevelopmentStorage=true` | `http://127.0.0.1:10002/devstoreaccount1` | the emulator's key |
-//! | `...;DevelopmentStorageProxyUri=http://host` | `http://host:10002/devstoreaccount1` | the emulator's key |
-//! | `DefaultEndpointsProtocol=https;AccountName=a;AccountKey=k;EndpointSuffix=s` | `https://a.table.s` | the key |
-//! | `AccountName=a;AccountKey=k;TableEndpoint=u` | `u` | the key |
-//! | `TableEndpoint=u;SharedAccessSignature=t` | `u` | the signature |
-//! | `AccountName=a;SharedAccessSignature=t` | `https://a.table.core.windows.net` | the signature |
+//! | `UseDevelopmentStorage=true` | `http://127.0.0.1:<port>/devstoreaccount1` | the emulator's key |
+//! | `...;DevelopmentStorageProxyUri=http://host` | `http://host:<port>/devstoreaccount1` | the emulator's key |
+//! | `DefaultEndpointsProtocol=https;AccountName=a;AccountKey=k;EndpointSuffix=s` | `https://a.<service>.s` | the key |
+//! | `AccountName=a;AccountKey=k;<Service>Endpoint=u` | `u` | the key |
+//! | `<Service>Endpoint=u;SharedAccessSignature=t` | `u` | the signature |
+//! | `AccountName=a;SharedAccessSignature=t` | `https://a.<service>.core.windows.net` | the signature |
 
 use azure_core::http::Url;
 
 use super::credential::{Credential, DEVELOPMENT_ACCOUNT, SasCredential, SharedKeyCredential};
 use super::error::{Result, conversion};
+use super::service::ServiceSpec;
 
 /// Where the public cloud has its accounts.
 const DEFAULT_SUFFIX: &str = "core.windows.net";
 const DEVELOPMENT_ENDPOINT: &str = "http://127.0.0.1";
-const DEVELOPMENT_PORT: u16 = 10002;
 
 /// A connection string, taken apart.
 ///
@@ -25,7 +25,7 @@ const DEVELOPMENT_PORT: u16 = 10002;
 /// # fn main() -> azure_core::Result<()> {
 /// use tavola_client::ConnectionString;
 ///
-/// let parsed = ConnectionString::parse("UseDevelopmentStorage=true")?;
+/// let parsed = ConnectionString::for_tables("UseDevelopmentStorage=true")?;
 /// assert_eq!(parsed.endpoint.as_str(), "http://127.0.0.1:10002/devstoreaccount1");
 /// # Ok(())
 /// # }
@@ -41,44 +41,36 @@ pub struct ConnectionString {
 }
 
 impl ConnectionString {
-    /// Reads a connection string. Names are compared without case, and settings of other services are skipped.
-    ///
-    /// ```
-    /// use tavola_client::ConnectionString;
-    ///
-    /// let text = "DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=a2V5;\
-    ///             EndpointSuffix=core.windows.net";
-    /// let parsed = ConnectionString::parse(text).unwrap();
-    /// assert_eq!(parsed.endpoint.as_str(), "https://contoso.table.core.windows.net/");
-    /// assert!(ConnectionString::parse("AccountName=contoso").is_err(), "no credential");
-    /// ```
+    /// Reads a connection string for a service. Names are compared without case, and settings of other services are
+    /// skipped.
     ///
     /// # Errors
     /// A part without `=`, a name given twice, and settings that do not add up to an endpoint and a credential.
-    pub fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(service: &ServiceSpec, text: &str) -> Result<Self> {
         let settings = Settings::parse(text)?;
         if settings
             .value("UseDevelopmentStorage")
             .is_some_and(|value| value.eq_ignore_ascii_case("true"))
         {
-            return Self::development(settings.value("DevelopmentStorageProxyUri"));
+            return Self::development(service, settings.value("DevelopmentStorageProxyUri"));
         }
         let account = settings.value("AccountName");
         let credential = credential(&settings, account)?;
-        let endpoint = match settings.value("TableEndpoint") {
+        let endpoint = match settings.value(service.endpoint_setting) {
             Some(endpoint) => parse_url(endpoint)?,
-            None => default_endpoint(&settings, account, "")?,
+            None => default_endpoint(service, &settings, account)?,
         };
-        let secondary_endpoint = match settings.value("TableSecondaryEndpoint") {
+        let secondary_endpoint = match settings.value(service.secondary_setting) {
             Some(endpoint) => Some(parse_url(endpoint)?),
             None => None,
         };
         Ok(Self { endpoint, secondary_endpoint, credential })
     }
 
-    fn development(proxy: Option<&str>) -> Result<Self> {
+    fn development(service: &ServiceSpec, proxy: Option<&str>) -> Result<Self> {
         let host = proxy.unwrap_or(DEVELOPMENT_ENDPOINT).trim_end_matches('/');
-        let endpoint = parse_url(&format!("{host}:{DEVELOPMENT_PORT}/{DEVELOPMENT_ACCOUNT}"))?;
+        let port = service.development_port;
+        let endpoint = parse_url(&format!("{host}:{port}/{DEVELOPMENT_ACCOUNT}"))?;
         let secondary = parse_url(&format!("{endpoint}-secondary"))?;
         Ok(Self {
             endpoint,
@@ -101,13 +93,18 @@ fn credential(settings: &Settings<'_>, account: Option<&str>) -> Result<Credenti
     }
 }
 
-fn default_endpoint(settings: &Settings<'_>, account: Option<&str>, tail: &str) -> Result<Url> {
+fn default_endpoint(
+    service: &ServiceSpec,
+    settings: &Settings<'_>,
+    account: Option<&str>,
+) -> Result<Url> {
     let account = account.ok_or_else(|| {
-        conversion("the connection string has neither TableEndpoint nor AccountName")
+        let setting = service.endpoint_setting;
+        conversion(format!("the connection string has neither {setting} nor AccountName"))
     })?;
     let protocol = settings.value("DefaultEndpointsProtocol").unwrap_or("https");
     let suffix = settings.value("EndpointSuffix").unwrap_or(DEFAULT_SUFFIX);
-    parse_url(&format!("{protocol}://{account}{tail}.table.{suffix}"))
+    parse_url(&format!("{protocol}://{account}.{}.{suffix}", service.name))
 }
 
 /// Reads an endpoint: an absolute `http` or `https` URL, without the slash at its end.
@@ -145,80 +142,5 @@ impl<'a> Settings<'a> {
     fn value(&self, name: &str) -> Option<&'a str> {
         let found = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| *value).filter(|value| !value.is_empty())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::credential::DEVELOPMENT_KEY;
-
-    fn shape(text: &str) -> (String, &'static str) {
-        let parsed = ConnectionString::parse(text).unwrap();
-        let credential = match parsed.credential {
-            Credential::SharedKey(_) => "key",
-            Credential::Sas(_) => "sas",
-            Credential::Token(_) => "token",
-        };
-        (parsed.endpoint.to_string(), credential)
-    }
-
-    #[test]
-    fn every_form_is_read() {
-        let key = DEVELOPMENT_KEY;
-        for (text, endpoint, credential) in [
-            ("UseDevelopmentStorage=true".into(), "http://127.0.0.1:10002/devstoreaccount1", "key"),
-            (
-                "UseDevelopmentStorage=true;DevelopmentStorageProxyUri=http://tavola/".into(),
-                "http://tavola:10002/devstoreaccount1",
-                "key",
-            ),
-            (
-                format!("DefaultEndpointsProtocol=https;AccountName=acct;AccountKey={key};EndpointSuffix=core.windows.net"),
-                "https://acct.table.core.windows.net/",
-                "key",
-            ),
-            (format!("AccountName=acct;AccountKey={key}"), "https://acct.table.core.windows.net/", "key"),
-            (
-                format!("accountname=acct; accountkey={key} ;TABLEENDPOINT=http://h:1/acct/;BlobEndpoint=http://h:2/acct;"),
-                "http://h:1/acct",
-                "key",
-            ),
-            (
-                "TableEndpoint=https://acct.table.core.chinacloudapi.cn/;SharedAccessSignature=sv=2019-02-02&sig=a%3D".into(),
-                "https://acct.table.core.chinacloudapi.cn/",
-                "sas",
-            ),
-            ("AccountName=acct;SharedAccessSignature=?sv=1&sig=a".into(), "https://acct.table.core.windows.net/", "sas"),
-        ] {
-            assert_eq!(shape(&text), (endpoint.to_owned(), credential), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_secondary_is_kept() {
-        let parsed = ConnectionString::parse("UseDevelopmentStorage=true").unwrap();
-        let secondary = parsed.secondary_endpoint.unwrap();
-        assert_eq!(secondary.as_str(), "http://127.0.0.1:10002/devstoreaccount1-secondary");
-    }
-
-    #[test]
-    fn what_does_not_add_up_is_refused_without_its_secrets() {
-        for text in [
-            "",
-            "AccountName=acct",
-            "AccountKey=c2VjcmV0",
-            "AccountName=acct;AccountKey=*secret*",
-            "TableEndpoint=http://h/acct",
-            "SharedAccessSignature=sig=secret",
-            "AccountName=a;accountname=b;AccountKey=c2VjcmV0",
-            "TableEndpoint=acct/secret;SharedAccessSignature=sig=a",
-            "TableEndpoint=ftp://h/acct;SharedAccessSignature=sig=secret",
-            "nonsense-secret",
-        ] {
-            let error = ConnectionString::parse(text).unwrap_err().to_string();
-            assert!(!error.contains("c2VjcmV0") && !error.contains("*secret*"), "{error}");
-            assert!(!error.contains("nonsense-secret"), "{error}");
-        }
     }
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use azure_core::credentials::{Secret, TokenCredential};
-use azure_core::http::headers::{AUTHORIZATION, CONTENT_TYPE, MS_DATE};
+use azure_core::http::headers::{AUTHORIZATION, MS_DATE};
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Context, Request};
 use tavola_wire::auth::AccountKey;
-use tavola_wire::auth::shared_key::{Scheme, SignedRequest};
 
 use super::clock;
 use super::error::{Result, conversion};
+use super::service::ServiceSpec;
 
 /// The account of the storage emulator, which Tavola and Azurite have too.
 pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
@@ -146,9 +146,12 @@ impl SasCredential {
     }
 }
 
-/// Signs every attempt with the account's key, each with a date of its own.
+/// Signs every attempt with the account's key, each with a date of its own, in the form of the service.
 #[derive(Debug)]
-pub(crate) struct SharedKeyPolicy(pub SharedKeyCredential);
+pub(crate) struct SharedKeyPolicy {
+    pub credential: SharedKeyCredential,
+    pub service: &'static ServiceSpec,
+}
 
 #[async_trait]
 impl Policy for SharedKeyPolicy {
@@ -159,19 +162,7 @@ impl Policy for SharedKeyPolicy {
         next: &[Arc<dyn Policy>],
     ) -> PolicyResult {
         let date = clock::http_date();
-        let authorization = {
-            let comp = request.url().query_pairs().find(|(name, _)| name == "comp");
-            let signed = SignedRequest {
-                verb: request.method().as_str(),
-                content_md5: "",
-                content_type: request.headers().get_optional_str(&CONTENT_TYPE).unwrap_or(""),
-                date: &date,
-                account: &self.0.account,
-                raw_path: request.url().path(),
-                comp: comp.as_ref().map(|(_, value)| &**value),
-            };
-            signed.sign(Scheme::SharedKey, &self.0.key)
-        };
+        let authorization = (self.service.sign)(request, &date, &self.credential);
         request.insert_header(MS_DATE, date);
         request.insert_header(AUTHORIZATION, authorization);
         next[0].send(context, request, &next[1..]).await

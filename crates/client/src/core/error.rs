@@ -1,17 +1,19 @@
 //! What went wrong: the service's answer inside an [`azure_core::Error`], and questions to ask of it.
 //!
-//! Every call returns [`azure_core::Result`], as the clients of the official SDK do. [`ErrorExt`] adds what a table
-//! client needs to know: the service's code, the operation of a transaction that failed, whether trying again can
-//! help, and whether a write that failed may have happened all the same.
+//! Every call returns [`azure_core::Result`], as the clients of the official SDK do. [`ErrorExt`] adds what a client of
+//! storage needs to know: the service's code, the operation of a batch that failed, whether trying again can help, and
+//! whether a write that failed may have happened all the same.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use azure_core::error::ErrorKind;
-use azure_core::http::{RawResponse, StatusCode};
-use serde::Deserialize;
+use azure_core::http::StatusCode;
 use tavola_wire::ErrorCode;
-use tavola_wire::xml;
+
+use super::response::Answer;
+use super::service::ServiceSpec;
+use super::transport_error::{Failure, TransportError};
 
 /// The result of every call.
 ///
@@ -19,42 +21,51 @@ use tavola_wire::xml;
 /// use tavola_client::{ConnectionString, Result};
 ///
 /// fn host(text: &str) -> Result<Option<String>> {
-///     Ok(ConnectionString::parse(text)?.endpoint.host_str().map(str::to_owned))
+///     Ok(ConnectionString::for_tables(text)?.endpoint.host_str().map(str::to_owned))
 /// }
 /// # assert_eq!(host("UseDevelopmentStorage=true").unwrap().as_deref(), Some("127.0.0.1"));
 /// ```
 pub type Result<T, E = azure_core::Error> = std::result::Result<T, E>;
 
+/// Bytes shown of a body that is no error of the service: a proxy's page, mostly.
+const FOREIGN_BODY_SHOWN: usize = 200;
+
 /// What the service answered instead of success.
 ///
 /// ```
-/// use tavola_client::{ErrorExt, TableError};
+/// use tavola_client::{ErrorExt, ServiceError};
 ///
 /// /// A line for a log, with what the service's support asks for.
 /// fn line(error: &azure_core::Error) -> String {
-///     let Some(answer) = error.table_error() else { return format!("no answer: {error}") };
+///     let Some(answer) = error.service_error() else { return format!("no answer: {error}") };
 ///     let (status, code, message) = (answer.status(), answer.code(), answer.message());
 ///     format!("{status} {code}: {message}{}", place(answer))
 /// }
 ///
-/// fn place(answer: &TableError) -> String {
-///     format!(" (operation {:?}, request {:?})", answer.failed_operation(), answer.request_id())
+/// fn place(answer: &ServiceError) -> String {
+///     format!(
+///         " (operation {:?}, request {:?}, ours {:?})",
+///         answer.failed_operation(),
+///         answer.request_id(),
+///         answer.client_request_id()
+///     )
 /// }
 /// # let error = azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "gone");
 /// # assert_eq!(line(&error), "no answer: gone");
 /// ```
 #[derive(Clone, Debug)]
-pub struct TableError {
+pub struct ServiceError {
     status: StatusCode,
     code: String,
     message: String,
     failed_operation: Option<usize>,
     request_id: Option<String>,
+    client_request_id: Option<String>,
     maybe_applied: bool,
 }
 
-impl TableError {
-    /// The HTTP status, of the failed operation in case of a transaction.
+impl ServiceError {
+    /// The HTTP status, of the failed operation in case of a batch.
     pub fn status(&self) -> StatusCode {
         self.status
     }
@@ -69,7 +80,7 @@ impl TableError {
         &self.message
     }
 
-    /// The place of the operation that failed a transaction, counted from zero.
+    /// The place of the operation that failed a batch, such as a transaction, counted from zero.
     pub fn failed_operation(&self) -> Option<usize> {
         self.failed_operation
     }
@@ -79,62 +90,51 @@ impl TableError {
         self.request_id.as_deref()
     }
 
-    pub(crate) fn from_response(response: &RawResponse, maybe_applied: bool) -> Self {
-        let header = |name: &'static str| {
-            response.headers().get_optional_str(&name.into()).map(str::to_owned)
-        };
-        let mut error = Self::from_body(response.status(), response.body());
+    /// The client's name for the request.
+    pub fn client_request_id(&self) -> Option<&str> {
+        self.client_request_id.as_deref()
+    }
+
+    /// Reads an answer that is no success.
+    pub(crate) fn from_answer(service: &ServiceSpec, answer: &Answer) -> Self {
+        let mut error = Self::from_part(service, answer, answer.raw.status(), answer.body());
         if error.code.is_empty() {
-            error.code = header("x-ms-error-code").unwrap_or_default();
+            error.code = answer.header("x-ms-error-code").unwrap_or_default().to_owned();
         }
-        error.request_id = header("x-ms-request-id");
-        error.maybe_applied = maybe_applied;
         error
     }
 
-    /// Reads the body of a failed part of a transaction of so many operations.
+    /// Reads a part of an answer, such as that to one operation of a batch.
     pub(crate) fn from_part(
-        status: u16,
+        service: &ServiceSpec,
+        answer: &Answer,
+        status: StatusCode,
         body: &[u8],
-        operations: usize,
-        outer: &RawResponse,
-        maybe_applied: bool,
     ) -> Self {
-        let mut error = Self::from_body(status.into(), body);
-        let prefix = error.message.split_once(':');
-        let index = prefix.and_then(|(index, rest)| Some((index.parse().ok()?, rest.to_owned())));
-        match index {
-            Some((index, rest)) => {
-                error.failed_operation = Some(index).filter(|index| *index < operations);
-                error.message = rest;
-            }
-            // The service leaves the index out when there is one operation only.
-            None => error.failed_operation = (operations == 1).then_some(0),
-        }
-        let request_id = outer.headers().get_optional_str(&"x-ms-request-id".into());
-        error.request_id = request_id.map(str::to_owned);
-        error.maybe_applied = maybe_applied;
-        error
-    }
-
-    fn from_body(status: StatusCode, body: &[u8]) -> Self {
-        let (code, message) =
-            parse_json(body).or_else(|| xml::error::parse(body)).unwrap_or_else(|| {
-                (String::new(), String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned())
-            });
+        let (code, message) = (service.read_error)(body).unwrap_or_else(|| {
+            let start = &body[..body.len().min(FOREIGN_BODY_SHOWN)];
+            (String::new(), String::from_utf8_lossy(start).into_owned())
+        });
         let message = message.split("\nRequestId:").next().unwrap_or_default().to_owned();
         Self {
             status,
             code,
             message,
             failed_operation: None,
-            request_id: None,
-            maybe_applied: false,
+            request_id: answer.info.request_id().map(str::to_owned),
+            client_request_id: answer.info.client_request_id().map(str::to_owned),
+            maybe_applied: answer.maybe_applied,
         }
+    }
+
+    /// The same error as that of one operation, with what the service said about it.
+    pub(crate) fn of_operation(mut self, index: Option<usize>, message: String) -> Self {
+        (self.failed_operation, self.message) = (index, message);
+        self
     }
 }
 
-impl fmt::Display for TableError {
+impl fmt::Display for ServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}: {}", u16::from(self.status), self.code, self.message)?;
         if let Some(index) = self.failed_operation {
@@ -144,10 +144,10 @@ impl fmt::Display for TableError {
     }
 }
 
-impl StdError for TableError {}
+impl StdError for ServiceError {}
 
-impl From<TableError> for azure_core::Error {
-    fn from(error: TableError) -> Self {
+impl From<ServiceError> for azure_core::Error {
+    fn from(error: ServiceError) -> Self {
         let kind = ErrorKind::HttpResponse {
             status: error.status,
             error_code: Some(error.code.clone()),
@@ -166,10 +166,24 @@ pub(crate) struct Interrupted {
 }
 
 impl Interrupted {
+    /// Gives an error of the pipeline its first cause as its message, and what is known of its attempts.
     pub(crate) fn wrap(source: azure_core::Error, maybe_applied: bool) -> azure_core::Error {
-        let (kind, message) = (source.kind().clone(), source.to_string());
+        let (kind, message) = match find::<TransportError>(&source) {
+            Some(cause) if cause.is_connect() => (ErrorKind::Connection, cause.to_string()),
+            Some(cause) => (ErrorKind::Io, cause.to_string()),
+            None => (source.kind().clone(), innermost(&source)),
+        };
         azure_core::Error::with_error(kind, Self { maybe_applied, source }, message)
     }
+}
+
+/// The message of the first error, which the retry policy hides behind its own.
+fn innermost(error: &azure_core::Error) -> String {
+    let mut innermost = error;
+    while let Some(inner) = innermost.downcast_ref::<azure_core::Error>() {
+        innermost = inner;
+    }
+    innermost.to_string()
 }
 
 impl fmt::Display for Interrupted {
@@ -192,7 +206,7 @@ impl StdError for Interrupted {
 /// /// What to do about an error of a write.
 /// fn advice(error: &azure_core::Error) -> &'static str {
 ///     if error.may_have_been_applied() {
-///         "read the entity: this or an earlier attempt may have changed it"
+///         "read it: this or an earlier attempt may have changed it"
 ///     } else if error.is_transient() {
 ///         "try again later"
 ///     } else if error.is_precondition_failed() {
@@ -203,7 +217,7 @@ impl StdError for Interrupted {
 ///         "make it first"
 ///     } else if error.code() == Some(ErrorCode::AuthenticationFailed) {
 ///         "look at the credential"
-///     } else if let (Some(index), Some(answer)) = (error.failed_operation(), error.table_error()) {
+///     } else if let (Some(index), Some(answer)) = (error.failed_operation(), error.service_error()) {
 ///         println!("operation {index} of the transaction: {answer}");
 ///         "leave this operation out"
 ///     } else {
@@ -215,55 +229,59 @@ impl StdError for Interrupted {
 /// ```
 pub trait ErrorExt {
     /// The service's answer, if the service answered.
-    fn table_error(&self) -> Option<&TableError>;
+    fn service_error(&self) -> Option<&ServiceError>;
 
     /// Tells whether a write that failed may have happened all the same: an attempt was sent and its answer was lost
-    /// or said nothing. A repeated insert then finds its own entity (409), a repeated conditional update its own new
-    /// ETag (412), a repeated delete nothing (404). Read the entity to know.
+    /// or said nothing. A repeated insert then finds what it inserted itself (409), a repeated conditional update its own
+    /// new ETag (412), a repeated delete nothing (404). Read to know.
     fn may_have_been_applied(&self) -> bool;
 
     /// Tells whether the same request can succeed later: no connection, a timeout, a busy or failing server. The
-    /// client has tried several times already when it returns such an error.
+    /// client has tried several times already when it returns such an error. A certificate that is not trusted is none of
+    /// these.
     fn is_transient(&self) -> bool;
 
     /// The service's code, if it is one of those that the protocol knows.
     fn code(&self) -> Option<ErrorCode> {
-        let code = self.table_error()?.code();
+        let code = self.service_error()?.code();
         ErrorCode::ALL.iter().copied().find(|known| known.as_str() == code)
     }
 
-    /// The place of the operation that failed a transaction, counted from zero.
+    /// The place of the operation that failed a batch, such as a transaction, counted from zero.
     fn failed_operation(&self) -> Option<usize> {
-        self.table_error()?.failed_operation()
+        self.service_error()?.failed_operation()
     }
 
-    /// There is no such entity or table.
+    /// There is no such thing.
     fn is_not_found(&self) -> bool {
-        self.table_error().is_some_and(|error| error.status() == StatusCode::NotFound)
+        self.service_error().is_some_and(|error| error.status() == StatusCode::NotFound)
     }
 
-    /// The entity was changed since its ETag was read.
+    /// It was changed since its ETag was read.
     fn is_precondition_failed(&self) -> bool {
-        self.table_error().is_some_and(|error| error.status() == StatusCode::PreconditionFailed)
+        self.service_error().is_some_and(|error| error.status() == StatusCode::PreconditionFailed)
     }
 
-    /// The entity or table exists already.
+    /// There is one of this name already: the code ends in `AlreadyExists`.
     fn is_already_there(&self) -> bool {
-        matches!(self.code(), Some(ErrorCode::EntityAlreadyExists | ErrorCode::TableAlreadyExists))
+        self.service_error().is_some_and(|error| error.code().ends_with("AlreadyExists"))
     }
 }
 
 impl ErrorExt for azure_core::Error {
-    fn table_error(&self) -> Option<&TableError> {
+    fn service_error(&self) -> Option<&ServiceError> {
         find(self)
     }
 
     fn may_have_been_applied(&self) -> bool {
-        self.table_error().is_some_and(|error| error.maybe_applied)
+        self.service_error().is_some_and(|error| error.maybe_applied)
             || find::<Interrupted>(self).is_some_and(|interrupted| interrupted.maybe_applied)
     }
 
     fn is_transient(&self) -> bool {
+        if find::<TransportError>(self).is_some_and(|error| error.failure() == Failure::NoTrust) {
+            return false;
+        }
         match self.kind() {
             ErrorKind::Io | ErrorKind::Connection => true,
             ErrorKind::HttpResponse { status, .. } => is_transient_status(*status),
@@ -278,7 +296,7 @@ pub(crate) fn is_transient_status(status: StatusCode) -> bool {
 }
 
 /// Looks for a kind of error along the chain of causes.
-fn find<T: StdError + 'static>(error: &azure_core::Error) -> Option<&T> {
+pub(crate) fn find<T: StdError + 'static>(error: &azure_core::Error) -> Option<&T> {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(error) = cause {
         if let Some(found) = error.downcast_ref() {
@@ -299,80 +317,44 @@ pub(crate) fn refused(message: impl Into<String>) -> azure_core::Error {
     azure_core::Error::with_message(ErrorKind::Other, message.into())
 }
 
-fn parse_json(body: &[u8]) -> Option<(String, String)> {
-    #[derive(Deserialize)]
-    struct Document {
-        #[serde(rename = "odata.error")]
-        error: Detail,
-    }
-    #[derive(Deserialize)]
-    struct Detail {
-        code: String,
-        message: Message,
-    }
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Message {
-        Localized { value: String },
-        Plain(String),
-    }
-    let document: Document = serde_json::from_slice(body).ok()?;
-    let message = match document.error.message {
-        Message::Localized { value } | Message::Plain(value) => value,
-    };
-    Some((document.error.code, message))
-}
-
 #[cfg(test)]
 mod tests {
+    use azure_core::http::RawResponse;
     use azure_core::http::headers::Headers;
 
     use super::*;
+    use crate::table::TABLE_SERVICE;
 
-    const BODY: &str = r#"{"odata.error":{"code":"EntityAlreadyExists","message":{"lang":"en-US","value":"3:The specified entity already exists.\nRequestId:1\nTime:2"}}}"#;
+    const BODY: &str = r#"{"odata.error":{"code":"EntityAlreadyExists","message":{"lang":"en-US","value":"The specified entity already exists.\nRequestId:1\nTime:2"}}}"#;
 
-    fn response(status: StatusCode, body: &'static str) -> RawResponse {
+    fn error(status: StatusCode, body: &'static str, maybe_applied: bool) -> ServiceError {
         let mut headers = Headers::new();
         headers.insert("x-ms-request-id", "fc61");
-        RawResponse::from_bytes(status, headers, body)
-    }
-
-    #[test]
-    fn the_answer_of_a_part_names_the_operation() {
-        let outer = response(StatusCode::Accepted, "");
-        let error: azure_core::Error =
-            TableError::from_part(409, BODY.as_bytes(), 5, &outer, false).into();
-        assert_eq!(error.failed_operation(), Some(3));
-        assert_eq!(error.code(), Some(ErrorCode::EntityAlreadyExists));
-        assert_eq!(error.http_status(), Some(StatusCode::Conflict));
-        let answer = error.table_error().unwrap();
-        assert_eq!(answer.message(), "The specified entity already exists.");
-        assert_eq!(answer.request_id(), Some("fc61"));
-        assert!(!error.is_transient() && !error.may_have_been_applied());
-    }
-
-    #[test]
-    fn an_index_that_cannot_be_is_not_believed() {
-        let outer = response(StatusCode::Accepted, "");
-        let error = TableError::from_part(409, BODY.as_bytes(), 2, &outer, false);
-        assert_eq!(error.failed_operation(), None);
+        let raw = RawResponse::from_bytes(status, headers, body);
+        let answer = Answer::new(raw, Some("ours".to_owned()), maybe_applied);
+        ServiceError::from_answer(&TABLE_SERVICE, &answer)
     }
 
     #[test]
     fn xml_and_foreign_bodies_are_read_too() {
         let xml = r#"<?xml version="1.0"?><m:error xmlns:m="x"><m:code>AuthenticationFailed</m:code><m:message>No.</m:message></m:error>"#;
-        let error = TableError::from_response(&response(StatusCode::Forbidden, xml), false);
-        assert_eq!((error.code(), error.message()), ("AuthenticationFailed", "No."));
-        let error = TableError::from_response(&response(StatusCode::BadGateway, "<html>"), false);
-        assert_eq!((error.code(), error.message()), ("", "<html>"));
-        assert!(azure_core::Error::from(error).is_transient());
+        let denied = error(StatusCode::Forbidden, xml, false);
+        assert_eq!((denied.code(), denied.message()), ("AuthenticationFailed", "No."));
+        assert_eq!((denied.request_id(), denied.client_request_id()), (Some("fc61"), Some("ours")));
+        let foreign = error(StatusCode::BadGateway, "<html>", false);
+        assert_eq!((foreign.code(), foreign.message()), ("", "<html>"));
+        assert!(azure_core::Error::from(foreign).is_transient());
     }
 
     #[test]
     fn the_answer_is_found_under_added_context() {
-        let error = TableError::from_response(&response(StatusCode::Conflict, BODY), true);
-        let error = azure_core::Error::from(error).with_context("while importing");
+        let error = azure_core::Error::from(error(StatusCode::Conflict, BODY, true));
+        let error = error.with_context("while importing");
         assert_eq!(error.code(), Some(ErrorCode::EntityAlreadyExists));
-        assert!(error.may_have_been_applied());
+        assert!(error.is_already_there() && error.may_have_been_applied());
+        assert_eq!(
+            error.service_error().unwrap().message(),
+            "The specified entity already exists."
+        );
     }
 }

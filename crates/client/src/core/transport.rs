@@ -22,6 +22,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
+use super::transport_error::TransportError;
+
 /// How long a connection is kept for the next request. Tavola closes one after 60 seconds without a request, and others
 /// have like limits: a connection that the pool keeps longer than the server does is found closed by the request that uses
 /// it, which then may have been lost.
@@ -44,7 +46,7 @@ const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(45);
 pub struct TransportOptions {
     /// How long a connection may take to be made.
     pub connect_timeout: Duration,
-    /// How long an answer may take, from the request's first byte to the answer's last.
+    /// How long one attempt may take, from the request's first byte to the answer's last.
     pub request_timeout: Duration,
     /// Certificates to trust beside those of the system, in PEM or DER form; for a server with a certificate of its own.
     pub root_certificates: Vec<Vec<u8>>,
@@ -53,9 +55,10 @@ pub struct TransportOptions {
 impl Default for TransportOptions {
     fn default() -> Self {
         Self {
-            connect_timeout: Duration::from_secs(20),
+            // Long enough for a lost packet or two, short enough to wait for.
+            connect_timeout: Duration::from_secs(5),
             // The service gives up after 30 seconds.
-            request_timeout: Duration::from_secs(60),
+            request_timeout: Duration::from_secs(40),
             root_certificates: Vec::new(),
         }
     }
@@ -146,20 +149,22 @@ struct HyperTransport {
 #[async_trait]
 impl HttpClient for HyperTransport {
     async fn execute_request(&self, request: &Request) -> crate::Result<AsyncRawResponse> {
+        let url = request.url();
         let request = to_hyper(request)?;
         let exchange = async {
-            let response = self.client.request(request).await.map_err(|error| {
-                let kind = if error.is_connect() { ErrorKind::Connection } else { ErrorKind::Io };
-                failed(kind, error)
-            })?;
+            let response =
+                self.client.request(request).await.map_err(|error| match error.is_connect() {
+                    true => TransportError::connect(url, error),
+                    false => TransportError::broken(url, error),
+                })?;
             let (head, body) = response.into_parts();
-            let body = body.collect().await.map_err(|error| failed(ErrorKind::Io, error))?;
+            let body = body.collect().await.map_err(|error| TransportError::broken(url, error))?;
             let (status, headers) = (head.status.as_u16().into(), to_headers(&head.headers));
             Ok(AsyncRawResponse::from_bytes(status, headers, body.to_bytes()))
         };
         match tokio::time::timeout(self.request_timeout, exchange).await {
             Ok(result) => result,
-            Err(elapsed) => Err(failed(ErrorKind::Io, elapsed)),
+            Err(_) => Err(TransportError::timeout(url, self.request_timeout).into()),
         }
     }
 }
@@ -187,15 +192,4 @@ fn to_headers(map: &http::HeaderMap) -> Headers {
         }
     }
     headers
-}
-
-/// Names the whole chain of causes, because hyper's own text is "client error".
-fn failed(kind: ErrorKind, error: impl StdError + Send + Sync + 'static) -> azure_core::Error {
-    let mut message = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        message = format!("{message}: {error}");
-        cause = error.source();
-    }
-    azure_core::Error::with_error(kind, error, message)
 }

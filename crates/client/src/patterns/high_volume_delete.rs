@@ -184,7 +184,7 @@ impl TablePerPeriod {
         for (period, name) in self.periods().await? {
             if period < first_kept {
                 match self.service.delete_table(&name, None).await {
-                    Ok(()) => dropped.push(name),
+                    Ok(_) => dropped.push(name),
                     Err(error) if error.is_not_found() => {}
                     Err(error) => return Err(error),
                 }

@@ -308,7 +308,7 @@ mod tests {
         for (_, value) in entity.properties() {
             assert!(value.stored_bytes() < 64 * 1024);
         }
-        let shelf = Shelf::read(Stored { value: entity, etag: "e".into(), timestamp: None });
+        let shelf = Shelf::read(Stored::new(entity, "e"));
         assert_eq!(shelf.keys, keys);
         assert_eq!(shelf.units(), 90_000);
     }

@@ -83,7 +83,7 @@ impl Spread {
         let spread = self.partition_key(entity.partition_key(), entity.row_key());
         let row_key = entity.take_row_key();
         entity.set_keys(spread, row_key);
-        self.table.upsert_entity(&entity, UpdateMode::Replace, None).await
+        self.table.upsert_entity(&entity, UpdateMode::Replace, None).await.map(Into::into)
     }
 
     /// Reads an entity from its bucket; its partition key is the spread one.

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     fn stored(entity: Entity) -> Stored<Entity> {
-        Stored { value: entity, etag: "e".into(), timestamp: None }
+        Stored::new(entity, "e")
     }
 
     #[test]

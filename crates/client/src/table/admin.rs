@@ -3,9 +3,12 @@
 use azure_core::http::Method;
 use tavola_wire::xml::acl::{self, SignedIdentifier};
 
-use super::{CallOptions, TableClient, TableServiceClient};
+use super::spec::ODATA;
+use super::{TableClient, TableServiceClient};
 use crate::core::error::{ErrorExt, Result, conversion};
+use crate::core::options::CallOptions;
 use crate::core::pipeline::{Call, Format};
+use crate::core::response::ResponseInfo;
 
 impl TableClient {
     /// Makes the table.
@@ -19,7 +22,7 @@ impl TableClient {
     ///
     /// # Errors
     /// `TableAlreadyExists`, `TableBeingDeleted`.
-    pub async fn create(&self, options: Option<CallOptions>) -> Result<()> {
+    pub async fn create(&self, options: Option<CallOptions>) -> Result<ResponseInfo> {
         self.service().create_table(&self.name, options).await
     }
 
@@ -46,7 +49,7 @@ impl TableClient {
     ///
     /// match people.delete(None).await {
     ///     Err(error) if error.is_not_found() => println!("it was gone"),
-    ///     result => result?,
+    ///     result => println!("{}", result?.status()),
     /// }
     /// # Ok(())
     /// # }
@@ -54,8 +57,23 @@ impl TableClient {
     ///
     /// # Errors
     /// `ResourceNotFound` when there is none.
-    pub async fn delete(&self, options: Option<CallOptions>) -> Result<()> {
+    pub async fn delete(&self, options: Option<CallOptions>) -> Result<ResponseInfo> {
         self.service().delete_table(&self.name, options).await
+    }
+
+    /// Deletes the table if there is one; tells whether there was.
+    ///
+    /// ```no_run
+    /// # async fn run(people: tavola_client::TableClient) -> tavola_client::Result<()> {
+    /// let was_there = people.delete_if_exists(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A credential that may not.
+    pub async fn delete_if_exists(&self, options: Option<CallOptions>) -> Result<bool> {
+        self.service().delete_table_if_exists(&self.name, options).await
     }
 
     /// Tells whether there is such a table.
@@ -73,14 +91,15 @@ impl TableClient {
     /// A credential that may not ask.
     pub async fn exists(&self, options: Option<CallOptions>) -> Result<bool> {
         let call = Call {
+            operation: "exists",
             method: Method::Get,
             resource: &format!("Tables('{}')", self.name),
             query: &[],
             headers: &[],
             body: Vec::new(),
-            format: Format::Json,
+            format: ODATA,
         };
-        match self.core.send(call, &options.unwrap_or_default().method_options).await {
+        match self.pipeline.send(call, &options.unwrap_or_default()).await {
             Ok(_) => Ok(true),
             Err(error) if error.is_not_found() => Ok(false),
             Err(error) => Err(error),
@@ -104,8 +123,8 @@ impl TableClient {
         &self,
         options: Option<CallOptions>,
     ) -> Result<Vec<SignedIdentifier>> {
-        let call = self.acl_call(Method::Get, Vec::new());
-        let response = self.core.send(call, &options.unwrap_or_default().method_options).await?;
+        let call = self.acl_call("get_access_policies", Method::Get, Vec::new());
+        let response = self.pipeline.send(call, &options.unwrap_or_default()).await?;
         acl::parse(response.body()).map_err(|error| conversion(error.message().to_owned()))
     }
 
@@ -136,26 +155,26 @@ impl TableClient {
         &self,
         policies: &[SignedIdentifier],
         options: Option<CallOptions>,
-    ) -> Result<()> {
+    ) -> Result<ResponseInfo> {
         let xml = acl::write(policies);
         let body = xml.trim_start_matches('\u{feff}').as_bytes().to_vec();
-        let call = self.acl_call(Method::Put, body);
-        self.core.send(call, &options.unwrap_or_default().method_options).await?;
-        Ok(())
+        let call = self.acl_call("set_access_policies", Method::Put, body);
+        Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
 
-    fn acl_call(&self, method: Method, body: Vec<u8>) -> Call<'_> {
+    fn acl_call(&self, operation: &'static str, method: Method, body: Vec<u8>) -> Call<'_> {
         Call {
+            operation,
             method,
             resource: &self.name,
             query: &[("comp", "acl")],
             headers: &[],
             body,
-            format: Format::Xml,
+            format: Format::XML,
         }
     }
 
     fn service(&self) -> TableServiceClient {
-        TableServiceClient::with_core(self.core.clone())
+        TableServiceClient::with_pipeline(self.pipeline.clone())
     }
 }

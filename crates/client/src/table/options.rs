@@ -1,60 +1,30 @@
 //! The options of clients and calls. All have defaults, and every call takes `None` for them.
 
-use azure_core::http::pager::PagerContinuation;
-use azure_core::http::{ClientMethodOptions, ClientOptions, Etag};
+use std::time::Duration;
 
+use azure_core::http::{ClientMethodOptions, Etag};
+
+use crate::core::options::{CallOptions, ServiceClientOptions};
+use crate::core::pager::Continuation;
+use crate::core::response::WriteResponse;
 use crate::table::entity::Stored;
 use crate::table::filter::Filter;
 
 /// Options of a client.
 ///
 /// ```
-/// # fn main() -> azure_core::Result<()> {
-/// use azure_core::http::{ClientOptions, ExponentialRetryOptions, RetryOptions};
+/// # fn main() -> tavola_client::Result<()> {
+/// use std::time::Duration;
 /// use tavola_client::{TableClientOptions, TableServiceClient};
 ///
-/// let retry = ExponentialRetryOptions { max_retries: 3, ..Default::default() };
-/// let options = TableClientOptions {
-///     client_options: ClientOptions {
-///         retry: RetryOptions::exponential(retry),
-///         ..Default::default()
-///     },
-///     ..Default::default()
-/// };
+/// let options =
+///     TableClientOptions { deadline: Some(Duration::from_secs(20)), ..Default::default() };
 /// let service =
 ///     TableServiceClient::from_connection_string("UseDevelopmentStorage=true", Some(options))?;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Default)]
-pub struct TableClientOptions {
-    /// Retries, policies, transport and logging, as every client of `azure_core` has them.
-    pub client_options: ClientOptions,
-    /// The scope that tokens are asked for; that of Azure Storage unless set.
-    pub token_scope: Option<String>,
-}
-
-/// Options of a call that has no others.
-///
-/// ```no_run
-/// # async fn run(table: tavola_client::TableClient) -> azure_core::Result<()> {
-/// use azure_core::http::{ClientMethodOptions, Context};
-/// use tavola_client::CallOptions;
-///
-/// /// What a policy of the caller's own finds in the context of each call.
-/// struct Purpose(&'static str);
-///
-/// let context = Context::new().with_value(Purpose("nightly clean-up"));
-/// let options = CallOptions { method_options: ClientMethodOptions { context } };
-/// table.delete(Some(options)).await?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct CallOptions {
-    /// The context of the call: a request id of the caller's own, values for the caller's policies.
-    pub method_options: ClientMethodOptions<'static>,
-}
+pub type TableClientOptions = ServiceClientOptions;
 
 /// Options of reading one entity.
 ///
@@ -74,6 +44,8 @@ pub struct GetEntityOptions {
     pub select: Option<Vec<String>>,
     /// The context of the call.
     pub method_options: ClientMethodOptions<'static>,
+    /// How long the call may take with all its retries; that of the client unless set.
+    pub deadline: Option<Duration>,
 }
 
 /// Options of a query.
@@ -96,13 +68,20 @@ pub struct QueryOptions {
     pub select: Option<Vec<String>>,
     /// Entities in a page, at most 1000. This does not limit the whole: take as many from the stream as are wanted.
     pub page_size: Option<u16>,
-    /// Where to go on: the [continuation](azure_core::http::ItemIterator::continuation) of an earlier pager with the same
-    /// filter.
-    pub continuation: Option<PagerContinuation>,
+    /// Where to go on: the [continuation](crate::Pager::continuation) of an earlier pager with the same filter.
+    pub continuation: Option<Continuation>,
     /// Asks a Tavola server what the query cost; see [`EntityPage::report`](super::EntityPage::report). Others ignore it.
     pub explain: bool,
     /// The context of the call.
     pub method_options: ClientMethodOptions<'static>,
+    /// How long each page may take with all its retries; that of the client unless set.
+    pub deadline: Option<Duration>,
+}
+
+impl QueryOptions {
+    pub(super) fn call_options(&self) -> CallOptions {
+        CallOptions { method_options: self.method_options.clone(), deadline: self.deadline }
+    }
 }
 
 impl From<Filter> for QueryOptions {
@@ -139,9 +118,17 @@ pub struct ListTablesOptions {
     /// Tables in a page, at most 1000.
     pub page_size: Option<u16>,
     /// Where to go on: the continuation of an earlier pager with the same filter.
-    pub continuation: Option<PagerContinuation>,
+    pub continuation: Option<Continuation>,
     /// The context of the call.
     pub method_options: ClientMethodOptions<'static>,
+    /// How long each page may take with all its retries; that of the client unless set.
+    pub deadline: Option<Duration>,
+}
+
+impl ListTablesOptions {
+    pub(super) fn call_options(&self) -> CallOptions {
+        CallOptions { method_options: self.method_options.clone(), deadline: self.deadline }
+    }
 }
 
 /// What happens to the properties that an update does not name.
@@ -201,6 +188,12 @@ impl From<Etag> for IfMatch {
 impl From<&Etag> for IfMatch {
     fn from(etag: &Etag) -> Self {
         Self::Etag(etag.clone())
+    }
+}
+
+impl From<&WriteResponse> for IfMatch {
+    fn from(response: &WriteResponse) -> Self {
+        Self::Etag(response.etag().clone())
     }
 }
 

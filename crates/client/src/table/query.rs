@@ -1,17 +1,19 @@
-//! Pages of entities and of tables, as streams that can be stopped and resumed.
+//! Pages of entities and of tables.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use azure_core::http::pager::{Page, PagerContinuation, PagerOptions, PagerResult, PagerState};
-use azure_core::http::{ItemIterator, Method, RawResponse};
+use azure_core::http::Method;
+use futures::FutureExt;
 use tavola_wire::uri::query::TOP_MAX;
 
+use super::encryption::EncryptionPolicy;
+use super::entity::{Entity, Stored, TableEntity, json};
+use super::spec::ODATA;
 use super::{ListTablesOptions, QueryOptions};
 use crate::core::error::{Result, refused};
-use crate::core::pipeline::{Call, Core, Format};
-use crate::table::encryption::EncryptionPolicy;
-use crate::table::entity::{Entity, Stored, TableEntity, json};
+use crate::core::pager::{Fetched, Page, Pager};
+use crate::core::pipeline::{Call, ServicePipeline};
+use crate::core::response::Answer;
 
 /// Parts the two halves of a token; neither has a blank.
 const TOKEN_SEPARATOR: char = ' ';
@@ -19,27 +21,21 @@ const NEXT_PARTITION_KEY: &str = "x-ms-continuation-nextpartitionkey";
 const NEXT_ROW_KEY: &str = "x-ms-continuation-nextrowkey";
 const NEXT_TABLE_NAME: &str = "x-ms-continuation-nexttablename";
 
-/// A stream of entities, page by page behind the scenes.
-///
-/// [`continuation`](ItemIterator::continuation) tells where to go on, as a text that can be kept for later, and
-/// [`into_pages`](ItemIterator::into_pages) gives whole pages.
+/// A stream of entities, page by page behind the scenes; see [`Pager`] for stopping and resuming.
 ///
 /// ```no_run
-/// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
-/// use azure_core::http::pager::PagerContinuation;
-/// use futures::TryStreamExt;
-/// use tavola_client::{Entity, EntityPager, QueryOptions};
+/// # async fn run(people: tavola_client::TableClient) -> tavola_client::Result<()> {
+/// use tavola_client::{Entity, EntityPager, QueryOptions, TryStreamExt};
 ///
 /// let mut everyone: EntityPager<Entity> = people.query_entities(None);
 /// let first = everyone.try_next().await?;
-/// // Kept by whoever asks for the next page, such as a link in a web page.
-/// let token: Option<PagerContinuation> = everyone.into_continuation();
-/// let rest = QueryOptions { continuation: token, ..Default::default() };
+/// // Kept by those who ask for the rest, such as a link in a web page.
+/// let rest = QueryOptions { continuation: everyone.into_continuation(), ..Default::default() };
 /// let mut rest = people.query_entities::<Entity>(rest);
 /// # Ok(())
 /// # }
 /// ```
-pub type EntityPager<T> = ItemIterator<EntityPage<T>>;
+pub type EntityPager<T> = Pager<EntityPage<T>>;
 
 /// A stream of table names.
 ///
@@ -53,7 +49,7 @@ pub type EntityPager<T> = ItemIterator<EntityPage<T>>;
 /// # Ok(())
 /// # }
 /// ```
-pub type TablePager = ItemIterator<TablePage>;
+pub type TablePager = Pager<TablePage>;
 
 /// A page of entities.
 ///
@@ -62,7 +58,7 @@ pub type TablePager = ItemIterator<TablePage>;
 /// use futures::TryStreamExt;
 /// use tavola_client::{Entity, EntityPage};
 ///
-/// let mut pages = people.query_entities::<Entity>(None).into_pages();
+/// let mut pages = people.query_entities::<Entity>(None).by_page();
 /// while let Some(page) = pages.try_next().await? {
 ///     let EntityPage { entities, .. } = page;
 ///     println!("{} entities by one request", entities.len());
@@ -76,6 +72,8 @@ pub struct EntityPage<T> {
     pub entities: Vec<Stored<T>>,
     /// What the page cost, if the query asked to [explain](super::QueryOptions::explain) and the server is a Tavola.
     pub report: Option<QueryReport>,
+    /// The service's name for the request, for its log and its support.
+    pub request_id: Option<String>,
 }
 
 /// What a Tavola server did for a page.
@@ -90,7 +88,7 @@ pub struct EntityPage<T> {
 ///     explain: true,
 ///     ..Default::default()
 /// };
-/// let mut pages = people.query_entities::<Entity>(options).into_pages();
+/// let mut pages = people.query_entities::<Entity>(options).by_page();
 /// while let Some(page) = pages.try_next().await? {
 ///     if let Some(QueryReport { kind, rows_examined, rows_returned }) = page.report {
 ///         println!("{kind}: {rows_examined} examined for {rows_returned}");
@@ -109,13 +107,11 @@ pub struct QueryReport {
     pub rows_returned: u64,
 }
 
-#[async_trait]
-impl<T: Send> Page for EntityPage<T> {
+impl<T> Page for EntityPage<T> {
     type Item = Stored<T>;
-    type IntoIter = std::vec::IntoIter<Stored<T>>;
 
-    async fn into_items(self) -> Result<Self::IntoIter> {
-        Ok(self.entities.into_iter())
+    fn items_mut(&mut self) -> &mut Vec<Stored<T>> {
+        &mut self.entities
     }
 }
 
@@ -126,7 +122,7 @@ impl<T: Send> Page for EntityPage<T> {
 /// use futures::TryStreamExt;
 /// use tavola_client::TablePage;
 ///
-/// let mut pages = service.list_tables(None).into_pages();
+/// let mut pages = service.list_tables(None).by_page();
 /// while let Some(TablePage { names }) = pages.try_next().await? {
 ///     println!("{}", names.join(" "));
 /// }
@@ -139,43 +135,39 @@ pub struct TablePage {
     pub names: Vec<String>,
 }
 
-#[async_trait]
 impl Page for TablePage {
     type Item = String;
-    type IntoIter = std::vec::IntoIter<String>;
 
-    async fn into_items(self) -> Result<Self::IntoIter> {
-        Ok(self.names.into_iter())
+    fn items_mut(&mut self) -> &mut Vec<String> {
+        &mut self.names
     }
 }
 
 pub(super) fn query_entities<T: TableEntity + Send + 'static>(
-    core: Arc<Core>,
+    pipeline: Arc<ServicePipeline>,
     table: &str,
-    options: QueryOptions,
+    mut options: QueryOptions,
     encryption: Option<Arc<EncryptionPolicy>>,
 ) -> EntityPager<T> {
-    let resource = format!("{table}()");
-    let pager_options = PagerOptions {
-        continuation: options.continuation.clone(),
-        context: options.method_options.context.clone(),
-    };
-    let shared = Arc::new((resource, options));
-    let make = move |state: PagerState, _: PagerOptions<'static>| {
-        let (core, shared, encryption) = (core.clone(), shared.clone(), encryption.clone());
-        let next = async move {
+    let start = options.continuation.take();
+    let shared = Arc::new((format!("{table}()"), options));
+    Pager::new(start, move |token| {
+        let (pipeline, shared, encryption) = (pipeline.clone(), shared.clone(), encryption.clone());
+        let fetch = async move {
             let (resource, options) = &*shared;
-            let response = entity_page(&core, resource, options, &state).await?;
+            let answer = entity_page(&pipeline, resource, options, token.as_deref()).await?;
+            let request_id: Option<Arc<str>> = answer.info.request_id().map(Into::into);
             let mut entities = Vec::new();
-            for stored in json::read_entities(response.body())? {
+            for stored in json::read_entities(answer.body())? {
+                let stored = stored.with_request_id(request_id.clone());
                 entities.push(decode(stored, encryption.as_deref()).await?);
             }
-            let page = EntityPage { entities, report: report(&response) };
-            Ok(with_continuation(page, entity_token(&response)))
+            let request_id = answer.info.request_id().map(str::to_owned);
+            let page = EntityPage { entities, report: report(&answer), request_id };
+            Ok(Fetched { page, next: entity_token(&answer) })
         };
-        Box::pin(next) as azure_core::http::pager::PagerResultFuture<EntityPage<T>>
-    };
-    ItemIterator::new(make, Some(pager_options))
+        fetch.boxed()
+    })
 }
 
 /// Decrypts an entity, if it is encrypted, and gives it its type.
@@ -183,20 +175,18 @@ pub(super) async fn decode<T: TableEntity>(
     stored: Stored<Entity>,
     encryption: Option<&EncryptionPolicy>,
 ) -> Result<Stored<T>> {
-    let Stored { value, etag, timestamp } = stored;
-    let value = match encryption {
-        Some(policy) => policy.decrypt(value).await?,
-        None => value,
-    };
-    Ok(Stored { value: T::from_entity(value)?, etag, timestamp })
+    let Some(policy) = encryption else { return stored.try_map(T::from_entity) };
+    let (entity, stored) = stored.take();
+    let entity = policy.decrypt(entity).await?;
+    stored.try_map(|()| T::from_entity(entity))
 }
 
 async fn entity_page(
-    core: &Core,
+    pipeline: &ServicePipeline,
     resource: &str,
     options: &QueryOptions,
-    state: &PagerState,
-) -> Result<RawResponse> {
+    token: Option<&str>,
+) -> Result<Answer> {
     let filter = options.filter.as_ref().map(ToString::to_string);
     let select = options.select.as_deref().map(select_text);
     let top = page_size(options.page_size)?;
@@ -204,26 +194,27 @@ async fn entity_page(
     push_query(&mut query, "$filter", filter.as_deref());
     push_query(&mut query, "$select", select.as_deref());
     push_query(&mut query, "$top", top.as_deref());
-    if let PagerState::More(token) = state {
-        match token.as_ref().split_once(TOKEN_SEPARATOR) {
+    if let Some(token) = token {
+        match token.split_once(TOKEN_SEPARATOR) {
             Some((partition_key, row_key)) => {
                 query.push(("NextPartitionKey", partition_key));
                 query.push(("NextRowKey", row_key));
             }
-            None => query.push(("NextPartitionKey", token.as_ref())),
+            None => query.push(("NextPartitionKey", token)),
         }
     }
     let headers: &[(&str, &str)] =
         if options.explain { &[("x-tavola-explain", "true")] } else { &[] };
     let call = Call {
+        operation: "query_entities",
         method: Method::Get,
         resource,
         query: &query,
         headers,
         body: Vec::new(),
-        format: Format::Json,
+        format: ODATA,
     };
-    core.send(call, &options.method_options).await
+    pipeline.send(call, &options.call_options()).await
 }
 
 fn push_query<'q>(query: &mut Vec<(&'q str, &'q str)>, name: &'q str, value: Option<&'q str>) {
@@ -252,67 +243,51 @@ fn page_size(size: Option<u16>) -> Result<Option<String>> {
     }
 }
 
-fn entity_token(response: &RawResponse) -> Option<String> {
-    let partition_key = header(response, NEXT_PARTITION_KEY)?;
-    Some(match header(response, NEXT_ROW_KEY) {
+fn entity_token(answer: &Answer) -> Option<String> {
+    let partition_key = answer.header(NEXT_PARTITION_KEY)?;
+    Some(match answer.header(NEXT_ROW_KEY) {
         Some(row_key) => format!("{partition_key}{TOKEN_SEPARATOR}{row_key}"),
         None => partition_key.to_owned(),
     })
 }
 
-fn report(response: &RawResponse) -> Option<QueryReport> {
-    let count = |name| header(response, name).and_then(|text| text.parse().ok());
+fn report(answer: &Answer) -> Option<QueryReport> {
+    let count = |name| answer.header(name).and_then(|text| text.parse().ok());
     Some(QueryReport {
-        kind: header(response, "x-tavola-query-kind")?.to_owned(),
+        kind: answer.header("x-tavola-query-kind")?.to_owned(),
         rows_examined: count("x-tavola-rows-examined")?,
         rows_returned: count("x-tavola-rows-returned")?,
     })
 }
 
-fn header<'r>(response: &'r RawResponse, name: &'static str) -> Option<&'r str> {
-    response.headers().get_optional_str(&name.into()).filter(|value| !value.is_empty())
-}
-
-fn with_continuation<P>(response: P, token: Option<String>) -> PagerResult<P> {
-    match token {
-        Some(token) => {
-            PagerResult::More { response, continuation: PagerContinuation::Token(token) }
-        }
-        None => PagerResult::Done { response },
-    }
-}
-
-pub(super) fn list_tables(core: Arc<Core>, options: ListTablesOptions) -> TablePager {
-    let pager_options = PagerOptions {
-        continuation: options.continuation.clone(),
-        context: options.method_options.context.clone(),
-    };
+pub(super) fn list_tables(
+    pipeline: Arc<ServicePipeline>,
+    mut options: ListTablesOptions,
+) -> TablePager {
+    let start = options.continuation.take();
     let shared = Arc::new(options);
-    let make = move |state: PagerState, _: PagerOptions<'static>| {
-        let (core, options) = (core.clone(), shared.clone());
-        let next = async move {
+    Pager::new(start, move |token| {
+        let (pipeline, options) = (pipeline.clone(), shared.clone());
+        let fetch = async move {
             let filter = options.filter.as_ref().map(ToString::to_string);
             let top = page_size(options.page_size)?;
             let mut query = Vec::with_capacity(3);
             push_query(&mut query, "$filter", filter.as_deref());
             push_query(&mut query, "$top", top.as_deref());
-            if let PagerState::More(token) = &state {
-                query.push(("NextTableName", token.as_ref()));
-            }
+            push_query(&mut query, "NextTableName", token.as_deref());
             let call = Call {
+                operation: "list_tables",
                 method: Method::Get,
                 resource: "Tables",
                 query: &query,
                 headers: &[],
                 body: Vec::new(),
-                format: Format::Json,
+                format: ODATA,
             };
-            let response = core.send(call, &options.method_options).await?;
-            let page = TablePage { names: json::read_tables(response.body())? };
-            let token = header(&response, NEXT_TABLE_NAME).map(str::to_owned);
-            Ok(with_continuation(page, token))
+            let answer = pipeline.send(call, &options.call_options()).await?;
+            let page = TablePage { names: json::read_tables(answer.body())? };
+            Ok(Fetched { page, next: answer.header(NEXT_TABLE_NAME).map(str::to_owned) })
         };
-        Box::pin(next) as azure_core::http::pager::PagerResultFuture<TablePage>
-    };
-    ItemIterator::new(make, Some(pager_options))
+        fetch.boxed()
+    })
 }

@@ -8,10 +8,14 @@ use tavola_wire::xml::service_properties::{ServiceProperties, ServicePropertiesU
 use tavola_wire::xml::stats::{self, ServiceStats};
 
 use super::query::{self, TablePager};
-use super::{CallOptions, ListTablesOptions, TableClient, TableClientOptions};
+use super::spec::{ODATA, TABLE_SERVICE, check_table_name};
+use super::{ListTablesOptions, TableClient, TableClientOptions};
+use crate::core::builder::ClientBuilder;
 use crate::core::credential::Credential;
-use crate::core::error::{ErrorExt, Result, conversion, refused};
-use crate::core::pipeline::{Call, Core, Format, check_table_name};
+use crate::core::error::{ErrorExt, Result, conversion};
+use crate::core::options::CallOptions;
+use crate::core::pipeline::{Call, Format, ServicePipeline};
+use crate::core::response::ResponseInfo;
 
 /// Works with the tables of an account.
 ///
@@ -31,7 +35,7 @@ use crate::core::pipeline::{Call, Core, Format, check_table_name};
 /// ```
 #[derive(Clone, Debug)]
 pub struct TableServiceClient {
-    core: Arc<Core>,
+    pipeline: Arc<ServicePipeline>,
 }
 
 impl TableServiceClient {
@@ -56,7 +60,8 @@ impl TableServiceClient {
         credential: impl Into<Credential>,
         options: Option<TableClientOptions>,
     ) -> Result<Self> {
-        Ok(Self { core: Arc::new(Core::new(endpoint, credential.into(), options)?) })
+        let pipeline = ServicePipeline::new(&TABLE_SERVICE, endpoint, credential.into(), options)?;
+        Ok(Self::with_pipeline(Arc::new(pipeline)))
     }
 
     /// A client for the account that a [connection string](crate::ConnectionString) names.
@@ -74,7 +79,8 @@ impl TableServiceClient {
     /// # Errors
     /// A connection string that does not add up.
     pub fn from_connection_string(text: &str, options: Option<TableClientOptions>) -> Result<Self> {
-        Ok(Self { core: Arc::new(Core::from_connection_string(text, options)?) })
+        let pipeline = ServicePipeline::from_connection_string(&TABLE_SERVICE, text, options)?;
+        Ok(Self::with_pipeline(Arc::new(pipeline)))
     }
 
     /// A client for an endpoint whose URL carries a shared access signature.
@@ -93,11 +99,32 @@ impl TableServiceClient {
     /// # Errors
     /// A text that is no URL or has no signature.
     pub fn from_sas_url(url: &str, options: Option<TableClientOptions>) -> Result<Self> {
-        Ok(Self { core: Arc::new(Core::from_sas_url(url, options)?) })
+        let pipeline = ServicePipeline::from_sas_url(&TABLE_SERVICE, url, options)?;
+        Ok(Self::with_pipeline(Arc::new(pipeline)))
     }
 
-    pub(super) fn with_core(core: Arc<Core>) -> Self {
-        Self { core }
+    /// Builds a client, setting by setting.
+    ///
+    /// ```
+    /// # fn main() -> tavola_client::Result<()> {
+    /// use std::time::Duration;
+    /// use tavola_client::TableServiceClient;
+    ///
+    /// let service = TableServiceClient::builder()
+    ///     .connection_string("UseDevelopmentStorage=true")
+    ///     .attempt_timeout(Duration::from_secs(5))
+    ///     .max_retries(3)
+    ///     .user_agent("payroll-2.1")
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder() -> ClientBuilder<Self> {
+        ClientBuilder::new(&TABLE_SERVICE, |pipeline| Ok(Self::with_pipeline(Arc::new(pipeline))))
+    }
+
+    pub(super) fn with_pipeline(pipeline: Arc<ServicePipeline>) -> Self {
+        Self { pipeline }
     }
 
     /// The address of the account.
@@ -113,7 +140,7 @@ impl TableServiceClient {
     /// # }
     /// ```
     pub fn endpoint(&self) -> &Url {
-        self.core.endpoint()
+        self.pipeline.endpoint()
     }
 
     /// A client for one table, which need not exist yet. It shares the connections of this one.
@@ -134,7 +161,7 @@ impl TableServiceClient {
     pub fn table_client(&self, name: impl Into<String>) -> Result<TableClient> {
         let name = name.into();
         check_table_name(&name)?;
-        Ok(TableClient::with_core(self.core.clone(), name))
+        Ok(TableClient::with_pipeline(self.pipeline.clone(), &name))
     }
 
     /// Makes a table.
@@ -145,7 +172,7 @@ impl TableServiceClient {
     ///
     /// match service.create_table("people", None).await {
     ///     Err(error) if error.is_already_there() => println!("somebody made it before"),
-    ///     result => result?,
+    ///     result => println!("made by request {:?}", result?.request_id()),
     /// }
     /// # Ok(())
     /// # }
@@ -153,18 +180,22 @@ impl TableServiceClient {
     ///
     /// # Errors
     /// `TableAlreadyExists`, `TableBeingDeleted`, or a name that no table can have.
-    pub async fn create_table(&self, name: &str, options: Option<CallOptions>) -> Result<()> {
+    pub async fn create_table(
+        &self,
+        name: &str,
+        options: Option<CallOptions>,
+    ) -> Result<ResponseInfo> {
         check_table_name(name)?;
         let call = Call {
+            operation: "create_table",
             method: Method::Post,
             resource: "Tables",
             query: &[],
             headers: &[("prefer", "return-no-content")],
             body: format!("{{\"TableName\":\"{name}\"}}").into_bytes(),
-            format: Format::Json,
+            format: ODATA,
         };
-        self.core.send(call, &options.unwrap_or_default().method_options).await?;
-        Ok(())
+        Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
 
     /// Makes a table if there is none; tells whether it did.
@@ -186,7 +217,7 @@ impl TableServiceClient {
         options: Option<CallOptions>,
     ) -> Result<bool> {
         match self.create_table(name, options).await {
-            Ok(()) => Ok(true),
+            Ok(_) => Ok(true),
             Err(error) if error.is_already_there() => Ok(false),
             Err(error) => Err(error),
         }
@@ -203,18 +234,47 @@ impl TableServiceClient {
     ///
     /// # Errors
     /// `ResourceNotFound` when there is none.
-    pub async fn delete_table(&self, name: &str, options: Option<CallOptions>) -> Result<()> {
+    pub async fn delete_table(
+        &self,
+        name: &str,
+        options: Option<CallOptions>,
+    ) -> Result<ResponseInfo> {
         check_table_name(name)?;
         let call = Call {
+            operation: "delete_table",
             method: Method::Delete,
             resource: &format!("Tables('{name}')"),
             query: &[],
             headers: &[],
             body: Vec::new(),
-            format: Format::Json,
+            format: ODATA,
         };
-        self.core.send(call, &options.unwrap_or_default().method_options).await?;
-        Ok(())
+        Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
+    }
+
+    /// Deletes a table if there is one; tells whether there was.
+    ///
+    /// ```no_run
+    /// # async fn run(service: tavola_client::TableServiceClient) -> tavola_client::Result<()> {
+    /// if !service.delete_table_if_exists("people", None).await? {
+    ///     println!("it was gone");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A credential that may not, or a name that no table can have.
+    pub async fn delete_table_if_exists(
+        &self,
+        name: &str,
+        options: Option<CallOptions>,
+    ) -> Result<bool> {
+        match self.delete_table(name, options).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// The names of the tables, as a stream.
@@ -231,7 +291,7 @@ impl TableServiceClient {
     /// # }
     /// ```
     pub fn list_tables(&self, options: Option<ListTablesOptions>) -> TablePager {
-        query::list_tables(self.core.clone(), options.unwrap_or_default())
+        query::list_tables(self.pipeline.clone(), options.unwrap_or_default())
     }
 
     /// Reads the service's settings: logging, metrics and CORS.
@@ -247,8 +307,8 @@ impl TableServiceClient {
     /// # Errors
     /// A credential that may not.
     pub async fn get_properties(&self, options: Option<CallOptions>) -> Result<ServiceProperties> {
-        let call = service_call(Method::Get, "properties", Vec::new());
-        let response = self.core.send(call, &options.unwrap_or_default().method_options).await?;
+        let call = service_call("get_properties", Method::Get, Vec::new());
+        let response = self.pipeline.send(call, &options.unwrap_or_default()).await?;
         let update = ServicePropertiesUpdate::parse(response.body())
             .map_err(|error| conversion(error.message().to_owned()))?;
         Ok(update.apply(&ServiceProperties::default()))
@@ -275,12 +335,11 @@ impl TableServiceClient {
         &self,
         properties: &ServiceProperties,
         options: Option<CallOptions>,
-    ) -> Result<()> {
+    ) -> Result<ResponseInfo> {
         let xml = properties.to_xml();
         let body = xml.trim_start_matches('\u{feff}').as_bytes().to_vec();
-        let call = service_call(Method::Put, "properties", body);
-        self.core.send(call, &options.unwrap_or_default().method_options).await?;
-        Ok(())
+        let call = service_call("set_properties", Method::Put, body);
+        Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
 
     /// Asks the readable copy how far it is behind.
@@ -299,9 +358,8 @@ impl TableServiceClient {
     /// # Errors
     /// An account without a readable copy.
     pub async fn get_stats(&self, options: Option<CallOptions>) -> Result<ServiceStats> {
-        let call = service_call(Method::Get, "stats", Vec::new());
-        let options = options.unwrap_or_default().method_options;
-        let response = self.core.send_to_secondary(call, &options).await?;
+        let call = service_call("get_stats", Method::Get, Vec::new());
+        let response = self.pipeline.send_to_secondary(call, &options.unwrap_or_default()).await?;
         stats::parse(response.body()).map_err(|error| conversion(error.message().to_owned()))
     }
 
@@ -323,18 +381,15 @@ impl TableServiceClient {
     /// # Errors
     /// A client without the account's key.
     pub fn sas(&self, spec: &AccountSasSpec) -> Result<String> {
-        let credential = self
-            .core
-            .shared_key()
-            .ok_or_else(|| refused("only a client with the account's key can make signatures"))?;
+        let credential = self.pipeline.signing_key()?;
         Ok(spec.sign(credential.account(), credential.key()))
     }
 }
 
-fn service_call(method: Method, comp: &'static str, body: Vec<u8>) -> Call<'static> {
-    let query: &[(&str, &str)] = match comp {
-        "stats" => &[("restype", "service"), ("comp", "stats")],
+fn service_call(operation: &'static str, method: Method, body: Vec<u8>) -> Call<'static> {
+    let query: &[(&str, &str)] = match operation {
+        "get_stats" => &[("restype", "service"), ("comp", "stats")],
         _ => &[("restype", "service"), ("comp", "properties")],
     };
-    Call { method, resource: "", query, headers: &[], body, format: Format::Xml }
+    Call { operation, method, resource: "", query, headers: &[], body, format: Format::XML }
 }

@@ -3,16 +3,19 @@
 use std::collections::HashSet;
 
 use azure_core::Uuid;
-use azure_core::http::{ClientMethodOptions, Etag, Method};
+use azure_core::http::{Etag, Method};
 use tavola_wire::table::batch::request::OPERATIONS_MAX;
 use tavola_wire::table::batch::{BatchRequestWriter, OutgoingOperation, read_response};
 
-use crate::core::error::{Result, TableError, conversion, refused};
-use crate::core::pipeline::{Call, Core, Format};
-use crate::table::encryption::EncryptionPolicy;
-use crate::table::entity::{Entity, TableEntity, check_keys, json};
-use crate::table::value::EdmValue;
-use crate::table::{IfMatch, UpdateMode, entity_link, method_of};
+use super::encryption::EncryptionPolicy;
+use super::entity::{Entity, TableEntity, check_keys, json};
+use super::spec::{ODATA, TABLE_SERVICE};
+use super::value::EdmValue;
+use super::{IfMatch, UpdateMode, entity_link, method_of};
+use crate::core::error::{Result, ServiceError, conversion, refused};
+use crate::core::options::CallOptions;
+use crate::core::pipeline::{Call, ServicePipeline};
+use crate::core::response::{Answer, ResponseInfo};
 
 /// Bytes in the body of a transaction.
 ///
@@ -269,19 +272,57 @@ impl Transaction {
     }
 }
 
+/// A transaction that succeeded, with the new versions of what it changed.
+///
+/// ```no_run
+/// # async fn run(people: tavola_client::TableClient) -> tavola_client::Result<()> {
+/// use tavola_client::{Entity, IfMatch, Transaction, TransactionResponse};
+///
+/// let mut transaction = Transaction::new();
+/// transaction.insert(&Entity::new("Sales", "00010"))?.delete("Sales", "00011", IfMatch::Any)?;
+/// let done: TransactionResponse = people.submit_transaction(&transaction, None).await?;
+/// assert!(done.etags()[0].is_some() && done.etags()[1].is_none(), "what was deleted has no version");
+/// println!("by request {:?}", done.info().and_then(|info| info.request_id()));
+/// let etags = done.into_etags();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransactionResponse {
+    etags: Vec<Option<Etag>>,
+    info: Option<ResponseInfo>,
+}
+
+impl TransactionResponse {
+    /// The new versions, in the order of the operations; a deleted entity has none.
+    pub fn etags(&self) -> &[Option<Etag>] {
+        &self.etags
+    }
+
+    /// The new versions alone.
+    pub fn into_etags(self) -> Vec<Option<Etag>> {
+        self.etags
+    }
+
+    /// The status and the names of the request; `None` for a transaction without operations, which sends none.
+    pub fn info(&self) -> Option<&ResponseInfo> {
+        self.info.as_ref()
+    }
+}
+
 pub(crate) async fn submit(
-    core: &Core,
+    pipeline: &ServicePipeline,
     table: &str,
     transaction: &Transaction,
     encryption: Option<&EncryptionPolicy>,
-    options: &ClientMethodOptions<'static>,
-) -> Result<Vec<Option<Etag>>> {
+    options: &CallOptions,
+) -> Result<TransactionResponse> {
     if transaction.is_empty() {
-        return Ok(Vec::new());
+        return Ok(TransactionResponse::default());
     }
     let mut writer = BatchRequestWriter::new(Uuid::new_v4().to_string());
     for operation in &transaction.operations {
-        write(&mut writer, core, table, operation, encryption).await?;
+        write(&mut writer, pipeline, table, operation, encryption).await?;
     }
     let content_type = writer.content_type();
     let body = writer.finish();
@@ -289,32 +330,46 @@ pub(crate) async fn submit(
         return Err(refused(format!("a transaction has at most 4 MiB: bytes={}", body.len())));
     }
     let call = Call {
+        operation: "submit_transaction",
         method: Method::Post,
         resource: "$batch",
         query: &[],
         headers: &[("content-type", &content_type)],
         body,
-        format: Format::Json,
+        format: ODATA,
     };
-    let (response, maybe_applied) = core.send_watched(call, options).await?;
-    let content_type = response.headers().get_str(&"content-type".into())?;
-    let replies = read_response(content_type, response.body())
+    let answer = pipeline.send(call, options).await?;
+    let content_type = answer.header("content-type").unwrap_or_default();
+    let replies = read_response(content_type, answer.body())
         .map_err(|_| conversion("the answer to the transaction cannot be read"))?;
     if let Some(failed) = replies.iter().find(|reply| reply.status >= 300) {
-        let count = transaction.len();
-        let error =
-            TableError::from_part(failed.status, failed.body, count, &response, maybe_applied);
-        return Err(error.into());
+        return Err(part_error(&answer, failed.status, failed.body, transaction.len()).into());
     }
     if replies.len() != transaction.len() {
         return Err(conversion("the answer to the transaction has another number of parts"));
     }
-    Ok(replies.iter().map(|reply| reply.etag.map(Etag::from)).collect())
+    let etags = replies.iter().map(|reply| reply.etag.map(Etag::from)).collect();
+    Ok(TransactionResponse { etags, info: Some(answer.info) })
+}
+
+/// Reads the failed part of a transaction of this many operations. Its message begins with the place of the operation.
+fn part_error(answer: &Answer, status: u16, body: &[u8], operations: usize) -> ServiceError {
+    let error = ServiceError::from_part(&TABLE_SERVICE, answer, status.into(), body);
+    let message = error.message().to_owned();
+    let place = message.split_once(':').and_then(|(index, rest)| Some((index.parse().ok()?, rest)));
+    match place {
+        Some((index, rest)) => {
+            let index = Some(index).filter(|index| *index < operations);
+            error.of_operation(index, rest.to_owned())
+        }
+        // The service leaves the index out when there is one operation only.
+        None => error.of_operation((operations == 1).then_some(0), message),
+    }
 }
 
 async fn write(
     writer: &mut BatchRequestWriter,
-    core: &Core,
+    pipeline: &ServicePipeline,
     table: &str,
     operation: &Operation,
     encryption: Option<&EncryptionPolicy>,
@@ -342,7 +397,7 @@ async fn write(
     if let Some(if_match) = if_match {
         headers.push(("If-Match", if_match.as_str()));
     }
-    let url = core.url(resource);
+    let url = pipeline.url(resource);
     writer.push(&OutgoingOperation {
         verb: method.as_str(),
         url: &url,
@@ -367,5 +422,40 @@ async fn outgoing(
             Err(refused("the type has properties to encrypt and the client has no keys for them"))
         }
         None => Ok(entity.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use azure_core::http::headers::Headers;
+    use azure_core::http::{RawResponse, StatusCode};
+
+    use super::*;
+    use crate::{ErrorCode, ErrorExt};
+
+    const BODY: &str = r#"{"odata.error":{"code":"EntityAlreadyExists","message":{"lang":"en-US","value":"3:The specified entity already exists.\nRequestId:1\nTime:2"}}}"#;
+
+    fn failed(operations: usize) -> azure_core::Error {
+        let mut headers = Headers::new();
+        headers.insert("x-ms-request-id", "fc61");
+        let raw = RawResponse::from_bytes(StatusCode::Accepted, headers, "");
+        part_error(&Answer::new(raw, None, false), 409, BODY.as_bytes(), operations).into()
+    }
+
+    #[test]
+    fn the_answer_of_a_part_names_the_operation() {
+        let error = failed(5);
+        assert_eq!(error.failed_operation(), Some(3));
+        assert_eq!(error.code(), Some(ErrorCode::EntityAlreadyExists));
+        assert_eq!(error.http_status(), Some(StatusCode::Conflict));
+        let answer = error.service_error().unwrap();
+        assert_eq!(answer.message(), "The specified entity already exists.");
+        assert_eq!(answer.request_id(), Some("fc61"));
+        assert!(!error.is_transient() && !error.may_have_been_applied());
+    }
+
+    #[test]
+    fn an_index_that_cannot_be_is_not_believed() {
+        assert_eq!(failed(2).failed_operation(), None);
     }
 }

@@ -7,21 +7,24 @@
 //! Prefer upserts. A lost answer makes the client send a transaction again, and an insert that finds its own entity
 //! fails, while an upsert succeeds; [`may_have_been_applied`](crate::ErrorExt::may_have_been_applied) tells of such
 //! failures.
+//!
+//! A service that is too busy (503) gets half as many transactions at a time, and gradually more when it is not.
 
 mod packing;
+mod rate;
+mod run;
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 
-use azure_core::http::{ClientMethodOptions, Context, Etag};
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
+use azure_core::http::Etag;
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt, Stream, stream};
 
-use crate::core::attempts::Attempts;
-use crate::core::error::ErrorExt;
-use crate::table::transaction::{Operation, Transaction};
-use crate::table::{CallOptions, TableClient};
-use packing::{Packed, Packer};
+use super::TableClient;
+use super::transaction::Operation;
+use run::Work;
 
 /// Transactions under way at a time, unless told otherwise.
 const CONCURRENCY: usize = 8;
@@ -36,6 +39,9 @@ const CONCURRENCY: usize = 8;
 /// let options = BulkOptions {
 ///     concurrency: Some(4),
 ///     progress: Some(Arc::new(|progress| println!("{} done", progress.done))),
+///     // The first failure ends it.
+///     fail_fast: true,
+///     ..Default::default()
 /// };
 /// let report = table.bulk(Vec::new(), Some(options)).await;
 /// # Ok(())
@@ -43,16 +49,53 @@ const CONCURRENCY: usize = 8;
 /// ```
 #[derive(Clone, Default)]
 pub struct BulkOptions {
-    /// Transactions under way at a time; 8 unless set.
+    /// Transactions under way at a time; 8 unless set. Fewer while the service is too busy.
     pub concurrency: Option<usize>,
     /// Called after every transaction.
     pub progress: Option<Arc<dyn Fn(BulkProgress) + Send + Sync>>,
+    /// Stops after the first operation that failed: nothing more is pulled or sent, and what is under way is waited for.
+    pub fail_fast: bool,
+    /// Stops when this says so, in the same way.
+    pub stop: Option<StopSignal>,
+}
+
+/// Ends bulk work before its time: nothing more is pulled or sent, and what is under way is waited for, so that the report
+/// is true. Those who do not want to wait drop the future of the bulk work instead.
+///
+/// ```no_run
+/// # async fn run(table: tavola_client::TableClient) -> tavola_client::Result<()> {
+/// use std::time::Duration;
+/// use tavola_client::bulk::{BulkOptions, StopSignal};
+///
+/// // Any future will do; `tokio::signal::ctrl_c` in a program at a terminal.
+/// let an_hour = tokio::time::sleep(Duration::from_secs(3600));
+/// let options = BulkOptions { stop: Some(StopSignal::new(an_hour)), ..Default::default() };
+/// let report = table.bulk(Vec::new(), Some(options)).await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct StopSignal(Shared<BoxFuture<'static, ()>>);
+
+impl StopSignal {
+    /// A signal that is given when the future is ready.
+    pub fn new(signal: impl Future<Output: Send> + Send + 'static) -> Self {
+        Self(signal.map(|_| ()).boxed().shared())
+    }
+}
+
+impl fmt::Debug for StopSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StopSignal")
+    }
 }
 
 impl fmt::Debug for BulkOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BulkOptions")
             .field("concurrency", &self.concurrency)
+            .field("fail_fast", &self.fail_fast)
+            .field("stop", &self.stop)
             .finish_non_exhaustive()
     }
 }
@@ -73,7 +116,7 @@ impl fmt::Debug for BulkOptions {
 ///     })),
 ///     ..Default::default()
 /// };
-/// # options.progress.unwrap()(BulkProgress { done: 7, failed: 0, transactions: 1 });
+/// # options.progress.unwrap()(BulkProgress { done: 7, ..Default::default() });
 /// # assert_eq!(done.load(Ordering::Relaxed), 7);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,6 +127,8 @@ pub struct BulkProgress {
     pub failed: usize,
     /// Transactions that were sent, with those that failed and were sent again without their failed operation.
     pub transactions: usize,
+    /// Transactions that may be under way at a time now: fewer than asked for while the service is too busy.
+    pub concurrency: usize,
 }
 
 /// What became of every operation.
@@ -106,7 +151,7 @@ pub struct BulkProgress {
 /// ```
 #[derive(Debug, Default)]
 pub struct BulkReport {
-    /// The outcomes, in the order of the operations.
+    /// The outcomes, in the order of the operations; those that were never pulled because the work was stopped have none.
     pub outcomes: Vec<BulkOutcome>,
     /// The totals.
     pub progress: BulkProgress,
@@ -125,6 +170,7 @@ pub struct BulkReport {
 ///     match outcome {
 ///         BulkOutcome::Done(etag) => println!("done, the new version is {etag:?}"),
 ///         BulkOutcome::Failed(error) => println!("failed: {error}"),
+///         BulkOutcome::NotTried => println!("not sent: the work was stopped before"),
 ///     }
 /// }
 /// # Ok(())
@@ -136,6 +182,8 @@ pub enum BulkOutcome {
     Done(Option<Etag>),
     /// It failed; operations that failed together share the error.
     Failed(Arc<azure_core::Error>),
+    /// It was not sent, because the work was stopped.
+    NotTried,
 }
 
 impl BulkReport {
@@ -143,7 +191,7 @@ impl BulkReport {
     pub fn failures(&self) -> impl Iterator<Item = (usize, &azure_core::Error)> {
         self.outcomes.iter().enumerate().filter_map(|(index, outcome)| match outcome {
             BulkOutcome::Failed(error) => Some((index, &**error)),
-            BulkOutcome::Done(_) => None,
+            BulkOutcome::Done(_) | BulkOutcome::NotTried => None,
         })
     }
 }
@@ -166,6 +214,7 @@ impl TableClient {
     /// let options = BulkOptions {
     ///     concurrency: Some(16),
     ///     progress: Some(Arc::new(|progress| println!("{} done", progress.done))),
+    ///     ..Default::default()
     /// };
     /// let report = table.bulk(operations, Some(options)).await;
     /// for (index, error) in report.failures() {
@@ -179,94 +228,51 @@ impl TableClient {
         operations: impl IntoIterator<Item = Operation>,
         options: Option<BulkOptions>,
     ) -> BulkReport {
-        let options = options.unwrap_or_default();
-        let concurrency = options.concurrency.unwrap_or(CONCURRENCY).max(1);
-        let mut packer = Packer::new(operations.into_iter());
-        let mut report = BulkReport::default();
-        let mut under_way = FuturesUnordered::new();
-        loop {
-            while under_way.len() < concurrency
-                && let Some(packed) = packer.next()
-            {
-                under_way.push(run(self, packed));
-            }
-            let Some(finished) = under_way.next().await else { break };
-            packer.finish(&finished.keys);
-            report.note(finished);
-            if let Some(progress) = &options.progress {
-                progress(report.progress);
-            }
-        }
-        report
+        self.bulk_stream(stream::iter(operations), options).await
+    }
+
+    /// As [`TableClient::bulk`], with operations that come from somewhere else: a query, a file that is read, a channel.
+    ///
+    /// While the stream has nothing and nothing is under way, what has been gathered is sent and not kept waiting.
+    ///
+    /// ```no_run
+    /// # async fn run(old: tavola_client::TableClient, new: tavola_client::TableClient) -> tavola_client::Result<()> {
+    /// use tavola_client::{Entity, Operation, StreamExt, TryStreamExt, UpdateMode};
+    ///
+    /// // Copies a table; an entity that cannot be read ends the stream.
+    /// let mut failure = None;
+    /// let entities = old.query_entities::<Entity>(None).map(|found| {
+    ///     found.and_then(|entity| Operation::upsert(&entity.value, UpdateMode::Replace))
+    /// });
+    /// let operations = entities.scan((), |(), operation| {
+    ///     std::future::ready(operation.map_err(|error| failure = Some(error)).ok())
+    /// });
+    /// let report = new.bulk_stream(operations, None).await;
+    /// println!("{} copied", report.progress.done);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn bulk_stream(
+        &self,
+        operations: impl Stream<Item = Operation>,
+        options: Option<BulkOptions>,
+    ) -> BulkReport {
+        let operations = pin!(operations);
+        Work::new(self, options.unwrap_or_default()).run(operations).await
     }
 }
 
 impl BulkReport {
-    fn note(&mut self, finished: Finished) {
-        self.progress.transactions += finished.transactions;
-        for (index, outcome) in finished.outcomes {
-            match outcome {
-                BulkOutcome::Done(_) => self.progress.done += 1,
-                BulkOutcome::Failed(_) => self.progress.failed += 1,
-            }
-            if self.outcomes.len() <= index {
-                // Places of operations that are still under way are filled when those finish.
-                self.outcomes.resize_with(index + 1, || BulkOutcome::Done(None));
-            }
-            self.outcomes[index] = outcome;
+    fn set(&mut self, index: usize, outcome: BulkOutcome) {
+        match outcome {
+            BulkOutcome::Done(_) => self.progress.done += 1,
+            BulkOutcome::Failed(_) => self.progress.failed += 1,
+            BulkOutcome::NotTried => {}
         }
-    }
-}
-
-/// A transaction that is over, one way or another.
-struct Finished {
-    keys: Vec<(String, String)>,
-    outcomes: Vec<(usize, BulkOutcome)>,
-    transactions: usize,
-}
-
-/// Sends a transaction until nothing of it is left: each failed operation is taken out and the rest sent again.
-async fn run(table: &TableClient, packed: Packed) -> Finished {
-    let keys = packed.keys();
-    let Packed { mut operations } = packed;
-    let (mut outcomes, mut transactions) = (Vec::with_capacity(operations.len()), 0);
-    // A lost answer was one to all operations: those that fail in a later round may have been applied too.
-    let attempts = Attempts::default();
-    while !operations.is_empty() {
-        transactions += 1;
-        let options = Some(options_with(&attempts));
-        match table.submit_transaction(&transaction_of(&operations), options).await {
-            Ok(etags) => {
-                let done = operations.drain(..).zip(etags);
-                outcomes.extend(done.map(|((index, _), etag)| (index, BulkOutcome::Done(etag))));
-            }
-            Err(error) => match error.failed_operation() {
-                Some(failed) => {
-                    let (index, _) = operations.remove(failed);
-                    outcomes.push((index, BulkOutcome::Failed(Arc::new(error))));
-                }
-                None => {
-                    let error = Arc::new(error);
-                    let failed = operations.drain(..);
-                    outcomes.extend(
-                        failed.map(|(index, _)| (index, BulkOutcome::Failed(error.clone()))),
-                    );
-                }
-            },
+        if self.outcomes.len() <= index {
+            // Places of operations that are still under way are filled when those finish.
+            self.outcomes.resize_with(index + 1, || BulkOutcome::NotTried);
         }
+        self.outcomes[index] = outcome;
     }
-    Finished { keys, outcomes, transactions }
-}
-
-fn options_with(attempts: &Attempts) -> CallOptions {
-    let context = Context::new().with_value(attempts.clone());
-    CallOptions { method_options: ClientMethodOptions { context } }
-}
-
-fn transaction_of(operations: &[(usize, Operation)]) -> Transaction {
-    let mut transaction = Transaction::new();
-    for (_, operation) in operations {
-        transaction.push(operation.clone()).expect("the packer keeps the rules");
-    }
-    transaction
 }

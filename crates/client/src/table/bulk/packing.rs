@@ -30,10 +30,12 @@ struct Open {
     bytes: usize,
 }
 
-pub(super) struct Packer<I> {
-    source: std::iter::Enumerate<I>,
+/// Gathers operations. The caller pushes them one by one and takes the transactions that are full.
+#[derive(Default)]
+pub(super) struct Packer {
+    pushed: usize,
     /// The operation that has to wait for one on the same entity.
-    held: Option<(usize, Operation)>,
+    blocked: Option<(usize, Operation)>,
     open: HashMap<String, Open>,
     waiting: usize,
     waiting_bytes: usize,
@@ -41,40 +43,42 @@ pub(super) struct Packer<I> {
     under_way: HashSet<(String, String)>,
 }
 
-impl<I: Iterator<Item = Operation>> Packer<I> {
-    pub(super) fn new(source: I) -> Self {
-        Self {
-            source: source.enumerate(),
-            held: None,
-            open: HashMap::new(),
-            waiting: 0,
-            waiting_bytes: 0,
-            ready: VecDeque::new(),
-            under_way: HashSet::new(),
-        }
+impl Packer {
+    /// Tells whether another operation can be pushed now: not while one waits for what is under way.
+    pub(super) fn is_open(&self) -> bool {
+        self.blocked.is_none() && self.ready.is_empty()
     }
 
-    /// The next transaction; `None` if there is none now, because all is done or what is left waits for what is under way.
-    pub(super) fn next(&mut self) -> Option<Packed> {
-        loop {
-            if let Some(packed) = self.ready.pop_front() {
-                self.under_way.extend(packed.keys());
-                return Some(packed);
-            }
-            match self.held.take().or_else(|| self.source.next()) {
-                Some((index, operation)) => {
-                    if !self.take(index, operation) && self.ready.is_empty() {
-                        return None;
-                    }
-                }
-                None => {
-                    self.close_all();
-                    if self.ready.is_empty() {
-                        return None;
-                    }
-                }
-            }
+    /// True if operations wait for company.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Takes the next operation.
+    pub(super) fn push(&mut self, operation: Operation) {
+        assert!(self.is_open(), "the caller asks first");
+        let index = self.pushed;
+        self.pushed += 1;
+        self.place(index, operation);
+    }
+
+    /// The next transaction; `None` if there is none yet, or if what is left waits for what is under way.
+    pub(super) fn next_ready(&mut self) -> Option<Packed> {
+        if self.ready.is_empty()
+            && let Some((index, operation)) = self.blocked.take()
+        {
+            self.place(index, operation);
         }
+        let packed = self.ready.pop_front()?;
+        self.under_way.extend(packed.keys());
+        Some(packed)
+    }
+
+    /// Lets everything go that waits for company, because nothing comes any more.
+    pub(super) fn flush(&mut self) {
+        (self.waiting, self.waiting_bytes) = (0, 0);
+        let open = self.open.drain();
+        self.ready.extend(open.map(|(_, open)| Packed { operations: open.operations }));
     }
 
     /// Forgets the entities of a transaction that is over.
@@ -84,8 +88,15 @@ impl<I: Iterator<Item = Operation>> Packer<I> {
         }
     }
 
-    /// Puts an operation where it belongs; false if it has to wait for one on the same entity.
-    fn take(&mut self, index: usize, operation: Operation) -> bool {
+    /// The places of the operations that were pushed and never became part of a transaction that was taken.
+    pub(super) fn abandon(&mut self) -> Vec<usize> {
+        self.flush();
+        let packed = self.ready.drain(..).flat_map(|packed| packed.operations);
+        packed.chain(self.blocked.take()).map(|(index, _)| index).collect()
+    }
+
+    /// Puts an operation where it belongs, or aside if it has to wait for one on the same entity.
+    fn place(&mut self, index: usize, operation: Operation) {
         let partition = operation.partition_key().to_owned();
         let is_repeated = self
             .open
@@ -95,8 +106,8 @@ impl<I: Iterator<Item = Operation>> Packer<I> {
             self.close(&partition);
         }
         if is_repeated || self.under_way.contains(&key_of(&operation)) {
-            self.held = Some((index, operation));
-            return false;
+            self.blocked = Some((index, operation));
+            return;
         }
         let bytes = operation.body_bytes_max();
         let limit = TRANSACTION_BYTES_MAX - MARGIN_BYTES;
@@ -113,9 +124,8 @@ impl<I: Iterator<Item = Operation>> Packer<I> {
             self.close(&partition);
         }
         if self.waiting >= WINDOW_OPERATIONS || self.waiting_bytes >= WINDOW_BYTES {
-            self.close_all();
+            self.flush();
         }
-        true
     }
 
     fn close(&mut self, partition: &str) {
@@ -124,12 +134,6 @@ impl<I: Iterator<Item = Operation>> Packer<I> {
             self.waiting_bytes -= open.bytes;
             self.ready.push_back(Packed { operations: open.operations });
         }
-    }
-
-    fn close_all(&mut self) {
-        (self.waiting, self.waiting_bytes) = (0, 0);
-        let open = self.open.drain();
-        self.ready.extend(open.map(|(_, open)| Packed { operations: open.operations }));
     }
 }
 
@@ -148,10 +152,27 @@ mod tests {
         Operation::upsert(&entity, UpdateMode::Replace).unwrap()
     }
 
+    /// Feeds a packer from an iterator, as bulk work does from a stream.
+    fn next(packer: &mut Packer, source: &mut impl Iterator<Item = Operation>) -> Option<Packed> {
+        loop {
+            if let Some(packed) = packer.next_ready() {
+                return Some(packed);
+            }
+            if !packer.is_open() {
+                return None;
+            }
+            match source.next() {
+                Some(operation) => packer.push(operation),
+                None if packer.has_waiting() => packer.flush(),
+                None => return None,
+            }
+        }
+    }
+
     fn sizes(operations: Vec<Operation>) -> Vec<usize> {
-        let mut packer = Packer::new(operations.into_iter());
+        let (mut packer, mut source) = (Packer::default(), operations.into_iter());
         let mut sizes = Vec::new();
-        while let Some(packed) = packer.next() {
+        while let Some(packed) = next(&mut packer, &mut source) {
             let first = packed.operations[0].1.partition_key();
             assert!(packed.operations.iter().all(|(_, next)| next.partition_key() == first));
             sizes.push(packed.operations.len());
@@ -178,14 +199,15 @@ mod tests {
 
     #[test]
     fn the_same_entity_waits_until_it_is_free() {
-        let operations = vec![upsert("p", "r", "1"), upsert("p", "r", "2"), upsert("q", "r", "3")];
-        let mut packer = Packer::new(operations.into_iter());
-        let first = packer.next().unwrap();
+        let mut source =
+            [upsert("p", "r", "1"), upsert("p", "r", "2"), upsert("q", "r", "3")].into_iter();
+        let mut packer = Packer::default();
+        let first = next(&mut packer, &mut source).unwrap();
         assert_eq!(first.operations[0].0, 0);
-        assert!(packer.next().is_none(), "the second waits for the first");
+        assert!(next(&mut packer, &mut source).is_none(), "the second waits for the first");
         packer.finish(&first.keys());
         let mut rest = Vec::new();
-        while let Some(packed) = packer.next() {
+        while let Some(packed) = next(&mut packer, &mut source) {
             rest.extend(packed.operations.into_iter().map(|(index, _)| index));
         }
         rest.sort_unstable();
@@ -195,20 +217,20 @@ mod tests {
     #[test]
     fn many_partitions_do_not_pile_up() {
         let taken = std::cell::Cell::new(0);
-        let spread = (0..2 * WINDOW_OPERATIONS).map(|index| {
+        let mut spread = (0..2 * WINDOW_OPERATIONS).map(|index| {
             taken.set(taken.get() + 1);
             upsert(&index.to_string(), "r", "")
         });
-        Packer::new(spread).next().unwrap();
+        next(&mut Packer::default(), &mut spread).unwrap();
         assert!(taken.get() <= WINDOW_OPERATIONS, "{}", taken.get());
 
         taken.set(0);
         let text = "x".repeat(32 * 1024);
-        let large = (0..WINDOW_OPERATIONS).map(|index| {
+        let mut large = (0..WINDOW_OPERATIONS).map(|index| {
             taken.set(taken.get() + 1);
             upsert(&index.to_string(), "r", &text)
         });
-        Packer::new(large).next().unwrap();
+        next(&mut Packer::default(), &mut large).unwrap();
         assert!(taken.get() * text.len() <= WINDOW_BYTES, "{}", taken.get());
     }
 
@@ -217,5 +239,15 @@ mod tests {
         let turns =
             (0..20_000).map(|index| upsert(&(index % 200).to_string(), &index.to_string(), ""));
         assert_eq!(sizes(turns.collect()), [100; 200]);
+    }
+
+    #[test]
+    fn what_is_abandoned_is_told() {
+        let mut packer = Packer::default();
+        packer.push(upsert("p", "r", "1"));
+        packer.push(upsert("p", "r", "2"));
+        let first = packer.next_ready().unwrap();
+        assert_eq!(first.operations[0].0, 0);
+        assert_eq!(packer.abandon(), [1]);
     }
 }

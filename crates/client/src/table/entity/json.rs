@@ -3,7 +3,6 @@
 use std::fmt;
 
 use azure_core::Uuid;
-use azure_core::http::Etag;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -172,7 +171,7 @@ impl Parts {
             };
             entity.push(name, value);
         }
-        Ok(Stored { value: entity, etag: Etag::from(self.etag), timestamp: self.timestamp })
+        Ok(Stored::new(entity, self.etag).with_timestamp(self.timestamp))
     }
 }
 
