@@ -3,12 +3,14 @@
 mod support;
 
 mod bulk;
+mod connect;
 mod docs;
 mod encryption;
 mod entities;
 mod examples;
 mod operations;
 mod patterns;
+mod resume;
 mod retries;
 mod sas;
 mod tls;
