@@ -39,6 +39,7 @@ pub(crate) enum Role {
 #[derive(Default)]
 pub(crate) struct VariantAttributes {
     pub entity_type: Option<LitStr>,
+    pub partition_key_prefix: Option<LitStr>,
     pub row_key_prefix: Option<LitStr>,
     pub other: bool,
 }
@@ -110,6 +111,8 @@ impl VariantAttributes {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("entity_type") {
                     found.entity_type = Some(meta.value()?.parse()?);
+                } else if meta.path.is_ident("partition_key_prefix") {
+                    found.partition_key_prefix = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("row_key_prefix") {
                     found.row_key_prefix = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("other") {

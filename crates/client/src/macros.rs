@@ -37,12 +37,19 @@ pub fn take_version(entity: &mut Entity, newest: i32) -> Result<i32> {
     }
 }
 
+pub fn check_partition_key_prefix(entity: &Entity, prefix: &str) -> Result<()> {
+    check_prefix("partition key", entity.partition_key(), prefix)
+}
+
 pub fn check_row_key_prefix(entity: &Entity, prefix: &str) -> Result<()> {
-    match entity.row_key().starts_with(prefix) {
+    check_prefix("row key", entity.row_key(), prefix)
+}
+
+fn check_prefix(which: &str, key: &str, prefix: &str) -> Result<()> {
+    match key.starts_with(prefix) {
         true => Ok(()),
         false => Err(conversion(format!(
-            "the row key does not tell the type: prefix={prefix} row_key={}",
-            entity.row_key()
+            "the {which} does not tell the type: prefix={prefix} key={key}"
         ))),
     }
 }
