@@ -4,6 +4,8 @@
 // The derive macro writes `::tavola_client`, in this crate too.
 extern crate self as tavola_client;
 
+#[cfg(feature = "blocking")]
+pub mod blocking;
 mod core;
 #[doc(hidden)]
 pub mod macros;
@@ -68,6 +70,8 @@ pub(crate) use self::table::{entity, filter, parallel, transaction, value};
 ///     Employee(Employee),
 ///     #[table(row_key_prefix = "DEPT_")]
 ///     Department(Entity),
+///     #[table(partition_key_prefix = "Review_")]
+///     Review(Entity),
 ///     #[table(other)]
 ///     Other(Entity),
 /// }
@@ -78,6 +82,8 @@ pub(crate) use self::table::{entity, filter, parallel, transaction, value};
 ///     .with("Badge", Uuid::from_u128(7));
 /// let Item::Employee(jens) = Item::from_entity(stored)? else { panic!("an employee") };
 /// assert_eq!((jens.email.as_deref(), jens.age), (Some("jens@contoso.com"), 0));
+/// assert!(matches!(Item::from_entity(Entity::new("Review_00010", "2026"))?, Item::Review(_)));
+/// assert!(Item::Review(Entity::new("Sales", "2026")).to_entity().is_err(), "the prefix is missing");
 /// assert_eq!(Employee::AGE.ge(18).to_string(), "Age ge 18");
 /// # Ok(())
 /// # }

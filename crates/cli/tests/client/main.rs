@@ -2,6 +2,7 @@
 
 mod support;
 
+mod blocking;
 mod bulk;
 mod connect;
 mod docs;
@@ -13,6 +14,7 @@ mod patterns;
 mod resume;
 mod retries;
 mod sas;
+mod split;
 mod tls;
 mod tokens;
 mod typed;

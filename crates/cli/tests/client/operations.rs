@@ -1,11 +1,12 @@
 //! Every operation of the two clients, as a program would call it.
 
-use azure_core::http::StatusCode;
+use azure_core::http::request::options::ClientRequestId;
+use azure_core::http::{ClientMethodOptions, Context, StatusCode};
 use futures::{StreamExt, TryStreamExt};
 use tavola_client::{
-    AccessPolicy, CorsRule, DateTime, Entity, ErrorCode, ErrorExt, IfMatch, ListTablesOptions,
-    Permissions, QueryOptions, ServiceStats, SignedIdentifier, TableServiceClient, Transaction,
-    UpdateMode, filter,
+    AccessPolicy, CallOptions, CorsRule, DateTime, Entity, ErrorCode, ErrorExt, IfMatch,
+    ListTablesOptions, Permissions, QueryOptions, ServiceStats, SignedIdentifier,
+    TableServiceClient, Transaction, UpdateMode, filter,
 };
 
 use crate::support::{Defect, TestTable, account, fresh_name};
@@ -100,6 +101,87 @@ async fn an_entity_lives_through_every_change() {
     table.upsert_entity(&change, UpdateMode::Replace, None).await.unwrap();
     let upserted = table.get_entity::<Entity>("p", "r", None).await.unwrap();
     assert_eq!(upserted.value, change);
+    table.delete().await;
+}
+
+#[tokio::test]
+async fn answers_carry_version_status_and_the_names_of_the_request() {
+    let table = TestTable::create().await;
+    let entity = Entity::new("p", "r").with("A", 1);
+    let id = ClientRequestId::new("nightly-7".to_owned());
+    let context = Context::new().with_value(id);
+    let options =
+        CallOptions { method_options: ClientMethodOptions { context }, ..Default::default() };
+    let written = table.insert_entity(&entity, Some(options)).await.unwrap();
+    assert_eq!(written.status(), StatusCode::NoContent);
+    assert_eq!(written.client_request_id(), Some("nightly-7"));
+    assert!(written.request_id().is_some());
+
+    // A write tells the next which version it is meant for.
+    let again = table.update_entity(&entity, UpdateMode::Replace, &written, None).await.unwrap();
+    assert_ne!(again.etag(), written.etag());
+    assert_ne!(again.client_request_id(), written.client_request_id());
+    let stale =
+        table.update_entity(&entity, UpdateMode::Replace, &written, None).await.unwrap_err();
+    let error = stale.service_error().unwrap();
+    assert!(error.request_id().is_some() && error.client_request_id().is_some());
+
+    let read = table.get_entity::<Entity>("p", "r", None).await.unwrap();
+    assert!(read.request_id().is_some() && read.request_id() != again.request_id());
+    assert_eq!(&read.etag, again.etag());
+    let found: Vec<_> = table.query_entities::<Entity>(None).try_collect().await.unwrap();
+    assert!(found[0].request_id().is_some() && found[0] == read, "by whichever request");
+
+    let mut transaction = Transaction::new();
+    transaction.delete("p", "r", again.etag()).unwrap();
+    let done = table.submit_transaction(&transaction, None).await.unwrap();
+    assert_eq!(done.info().unwrap().status(), StatusCode::Accepted);
+    table.delete().await;
+}
+
+#[tokio::test]
+async fn what_is_gone_can_be_deleted_if_it_exists() {
+    let table = TestTable::create().await;
+    let written = table.insert_entity(&Entity::new("p", "r"), None).await.unwrap();
+    let changed = Entity::new("p", "r").with("A", 1);
+    table.upsert_entity(&changed, UpdateMode::Replace, None).await.unwrap();
+    let error = table.delete_entity_if_exists("p", "r", &written, None).await.unwrap_err();
+    assert!(error.is_precondition_failed(), "it is there, in another version");
+    assert!(table.delete_entity_if_exists("p", "r", IfMatch::Any, None).await.unwrap());
+    assert!(!table.delete_entity_if_exists("p", "r", IfMatch::Any, None).await.unwrap());
+    assert!(table.delete_if_exists(None).await.unwrap());
+    assert!(!table.delete_if_exists(None).await.unwrap());
+    let error = table.delete_entity_if_exists("p", "r", IfMatch::Any, None).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::TableNotFound));
+}
+
+/// Everybody adds one, at the same time, and no addition is lost.
+#[tokio::test]
+async fn changes_of_what_was_read_are_all_made() {
+    let table = TestTable::create().await;
+    table.insert_entity(&Entity::new("p", "count").with("N", 0), None).await.unwrap();
+    let add = || async {
+        let changed = table.read_modify_write(
+            "p",
+            "count",
+            |count: &mut Entity| {
+                let number: i32 = count.get("N")?;
+                count.set("N", number + 1);
+                Ok(())
+            },
+            None,
+        );
+        changed.await.unwrap().get::<i32>("N").unwrap()
+    };
+    let mut seen = futures::future::join_all((0..12).map(|_| add())).await;
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=12).collect::<Vec<_>>());
+
+    let refusal = || azure_core::Error::with_message(azure_core::error::ErrorKind::Other, "no");
+    let kept = table.read_modify_write("p", "count", |_: &mut Entity| Err(refusal()), None).await;
+    assert_eq!(kept.unwrap_err().to_string(), "no");
+    let missing = table.read_modify_write("p", "none", |_: &mut Entity| Ok(()), None).await;
+    assert!(missing.unwrap_err().is_not_found());
     table.delete().await;
 }
 

@@ -181,6 +181,46 @@ async fn one_query_gives_several_types_and_versions() {
     table.delete().await;
 }
 
+/// Told apart by where they are, and by nothing that is stored.
+#[derive(Clone, Debug, PartialEq, TableEntity)]
+enum ByPlace {
+    #[table(partition_key_prefix = "Employee_", row_key_prefix = "Review_")]
+    Review(Entity),
+    #[table(partition_key_prefix = "Employee_")]
+    Employee(Entity),
+    #[table(partition_key_prefix = "Department_")]
+    Department(Entity),
+}
+
+#[tokio::test]
+async fn prefixes_of_partition_keys_tell_types_apart() {
+    let table = TestTable::create().await;
+    let items = [
+        ByPlace::Department(Entity::new("Department_Sales", "1")),
+        ByPlace::Review(Entity::new("Employee_00010", "Review_2026")),
+        ByPlace::Employee(Entity::new("Employee_00010", "self")),
+    ];
+    for item in &items {
+        table.insert_entity(item, None).await.unwrap();
+    }
+    let found: Vec<_> = table
+        .query_entities::<ByPlace>(None)
+        .map_ok(|stored| stored.into_value())
+        .try_collect()
+        .await
+        .unwrap();
+    assert_eq!(found, items);
+    let misplaced = ByPlace::Department(Entity::new("Employee_00010", "1"));
+    let error = table.insert_entity(&misplaced, None).await.unwrap_err().to_string();
+    assert!(
+        error.contains("the partition key does not tell the type: prefix=Department_"),
+        "{error}"
+    );
+    let stranger = Entity::new("Robot_1", "1");
+    assert!(ByPlace::from_entity(stranger).is_err());
+    table.delete().await;
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Plain {

@@ -9,8 +9,10 @@ pub(crate) mod filter;
 mod options;
 pub(crate) mod parallel;
 mod query;
+mod read_modify_write;
 mod service_client;
 mod spec;
+mod split;
 mod table_client;
 pub(crate) mod transaction;
 pub(crate) mod value;
@@ -19,6 +21,7 @@ pub use crate::core::options::CallOptions;
 pub use options::*;
 pub use query::{EntityPage, EntityPager, QueryReport, TablePage, TablePager};
 pub use service_client::TableServiceClient;
+pub use split::PartitionRange;
 pub use table_client::TableClient;
 
 #[cfg(test)]
