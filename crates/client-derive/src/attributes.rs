@@ -24,6 +24,8 @@ pub(crate) struct FieldAttributes {
     pub rename: Option<LitStr>,
     pub default: bool,
     pub encrypt: bool,
+    /// Stored as a text in JSON.
+    pub json: bool,
 }
 
 #[derive(Default, PartialEq, Eq)]
@@ -89,11 +91,19 @@ impl FieldAttributes {
                     found.default = true;
                 } else if meta.path.is_ident("encrypt") {
                     found.encrypt = true;
+                } else if meta.path.is_ident("json") {
+                    found.json = true;
                 } else {
                     return Err(meta.error("this attribute is not known on a field"));
                 }
                 Ok(())
             })?;
+            if found.json && found.role != Role::Property {
+                return Err(syn::Error::new(
+                    attribute.span(),
+                    "only properties are stored as JSON",
+                ));
+            }
             if found.encrypt && found.role != Role::Property {
                 let text =
                     "only properties are encrypted: the service finds entities by their keys";

@@ -60,6 +60,9 @@ pub(crate) use self::table::{entity, filter, parallel, transaction, value};
 ///     #[table(default)]
 ///     age: i32,
 ///     badge: Uuid,
+///     /// Any serde type, as a text in JSON.
+///     #[table(json, default)]
+///     skills: Vec<String>,
 ///     #[table(skip)]
 ///     is_shown: bool,
 /// }
@@ -80,8 +83,10 @@ pub(crate) use self::table::{entity, filter, parallel, transaction, value};
 ///     .with("EntityType", "Employee")
 ///     .with("Mail", "jens@contoso.com")
 ///     .with("Badge", Uuid::from_u128(7));
+/// let stored = stored.with("Skills", r#"["Rust","chess"]"#);
 /// let Item::Employee(jens) = Item::from_entity(stored)? else { panic!("an employee") };
 /// assert_eq!((jens.email.as_deref(), jens.age), (Some("jens@contoso.com"), 0));
+/// assert_eq!(jens.skills, ["Rust", "chess"]);
 /// assert!(matches!(Item::from_entity(Entity::new("Review_00010", "2026"))?, Item::Review(_)));
 /// assert!(Item::Review(Entity::new("Sales", "2026")).to_entity().is_err(), "the prefix is missing");
 /// assert_eq!(Employee::AGE.ge(18).to_string(), "Age ge 18");

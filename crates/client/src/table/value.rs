@@ -7,7 +7,7 @@
 //! | `i32`, `i16`, `i8`, `u16`, `u8` | `Edm.Int32` |
 //! | `i64`, `u32` | `Edm.Int64` |
 //! | `f64`, `f32` | `Edm.Double` |
-//! | [`DateTime`], `OffsetDateTime`, `SystemTime` | `Edm.DateTime`, cut to 100 ns |
+//! | [`DateTime`], `time::OffsetDateTime`, `SystemTime`; `chrono::DateTime<Utc>` and `jiff::Timestamp` with the cargo features of these names | `Edm.DateTime`, cut to 100 ns |
 //! | [`Uuid`] | `Edm.Guid` |
 //! | `Vec<u8>`, `Bytes` | `Edm.Binary` |
 //! | `Option<T>` | that of `T`; absent for `None` |
@@ -101,6 +101,11 @@ impl EdmValue {
 /// assert_eq!(i64::from_edm(Some(EdmValue::Int32(42))).unwrap(), 42);
 /// assert!(i32::from_edm(Some(EdmValue::Int64(42))).is_err());
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no type of a property",
+    label = "the service has no type for this",
+    note = "mark the field with `#[table(json)]` to store any serde type as a text, or with `#[table(skip)]`"
+)]
 pub trait EdmProperty: Sized {
     /// The value to store; `None` leaves the property out.
     fn to_edm(&self) -> Option<EdmValue>;
@@ -180,6 +185,17 @@ property!(OffsetDateTime, DateTime, |it| ticks_from_date_time(it), {
 });
 property!(SystemTime, DateTime, |it| ticks_from_system_time(it), {
     EdmValue::DateTime(moment) => system_time_from_ticks(moment),
+});
+#[cfg(feature = "chrono")]
+property!(chrono::DateTime<chrono::Utc>, DateTime, |it| ticks_from_chrono(it), {
+    EdmValue::DateTime(moment) => chrono_from_ticks(moment),
+});
+#[cfg(feature = "jiff")]
+property!(jiff::Timestamp, DateTime, |it| DateTime::from_unix_nanos(it.as_nanosecond()), {
+    EdmValue::DateTime(moment) => {
+        jiff::Timestamp::from_nanosecond(i128::from(unix_ticks(moment)) * 100)
+            .map_err(|error| conversion(error.to_string()))
+    },
 });
 property!(Uuid, Guid, |it| it, { EdmValue::Guid(guid) => Ok(guid) });
 property!(Vec<u8>, Binary, |it| it, { EdmValue::Binary(bytes) => Ok(bytes) });
@@ -264,6 +280,20 @@ fn system_time_from_ticks(moment: DateTime) -> Result<SystemTime> {
     found.ok_or_else(|| conversion("the moment is outside of what the system can count"))
 }
 
+#[cfg(feature = "chrono")]
+fn ticks_from_chrono(moment: chrono::DateTime<chrono::Utc>) -> DateTime {
+    let seconds = i128::from(moment.timestamp()) * 1_000_000_000;
+    DateTime::from_unix_nanos(seconds + i128::from(moment.timestamp_subsec_nanos()))
+}
+
+#[cfg(feature = "chrono")]
+fn chrono_from_ticks(moment: DateTime) -> Result<chrono::DateTime<chrono::Utc>> {
+    let ticks = unix_ticks(moment);
+    let nanoseconds = ticks.rem_euclid(10_000_000) as u32 * 100;
+    chrono::DateTime::from_timestamp(ticks.div_euclid(10_000_000), nanoseconds)
+        .ok_or_else(|| conversion("the moment is outside of what chrono can count"))
+}
+
 fn unix_ticks(moment: DateTime) -> i64 {
     moment.0 - DateTime::from_unix_nanos(0).0
 }
@@ -297,6 +327,20 @@ mod tests {
         round_trip(UNIX_EPOCH - Duration::new(5, 700), EdmType::DateTime);
         round_trip(OffsetDateTime::from_unix_timestamp(-77).unwrap(), EdmType::DateTime);
         round_trip(Some(5_i32), EdmType::Int32);
+    }
+
+    /// Before and after 1970, to the tick.
+    #[cfg(all(feature = "chrono", feature = "jiff"))]
+    #[test]
+    fn moments_of_every_crate_are_the_same() {
+        for text in ["1601-01-01", "1969-12-31T23:59:59.9999999Z", "2026-11-17T22:50:47.1234567Z"] {
+            let moment = DateTime::parse_iso(text).unwrap();
+            let stored = || Some(EdmValue::DateTime(moment));
+            let chrono = chrono::DateTime::<chrono::Utc>::from_edm(stored()).unwrap();
+            let jiff = jiff::Timestamp::from_edm(stored()).unwrap();
+            assert_eq!((chrono.to_edm(), jiff.to_edm()), (stored(), stored()), "{text}");
+            assert_eq!(chrono.timestamp(), jiff.as_nanosecond().div_euclid(1_000_000_000) as i64);
+        }
     }
 
     #[test]

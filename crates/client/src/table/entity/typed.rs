@@ -1,7 +1,11 @@
 //! Rust types that are entities.
 
+use azure_core::Uuid;
+
 use super::Entity;
 use crate::core::error::Result;
+use crate::patterns::compound_key::{Compound, Inverted};
+use crate::table::value::DateTime;
 
 /// The property that names the type of an entity in a table of several types.
 ///
@@ -95,8 +99,36 @@ impl TableEntity for Entity {
     }
 }
 
-/// A type that is a partition key or a row key: texts, and the codecs of
-/// [compound keys](crate::patterns::compound_key).
+/// A type that is a partition key or a row key: texts, integers, moments and GUIDs, their
+/// [inverse](crate::patterns::compound_key::Inverted), and [compound keys](crate::patterns::compound_key) of these.
+///
+/// Numbers and moments are written with a fixed number of digits, so that keys sort as the values do.
+///
+/// ```
+/// # fn main() -> tavola_client::Result<()> {
+/// use tavola_client::patterns::compound_key::Inverted;
+/// use tavola_client::{DateTime, KeyField, TableEntity};
+///
+/// #[derive(TableEntity)]
+/// struct LogLine {
+///     #[table(partition_key)]
+///     machine: u32,
+///     /// The newest first.
+///     #[table(row_key)]
+///     at: Inverted<DateTime>,
+///     text: String,
+/// }
+///
+/// let at = Inverted(DateTime::parse_iso("2026-11-17").unwrap());
+/// let line = LogLine { machine: 7, at, text: "started".into() }.to_entity()?;
+/// assert_eq!(line.partition_key(), "0000000007");
+/// assert_eq!(Inverted::<DateTime>::from_key(line.row_key().to_owned())?, at);
+/// assert_eq!(7_u32.to_key()?, "0000000007");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A type of your own:
 ///
 /// ```
 /// # fn main() -> azure_core::Result<()> {
@@ -130,6 +162,10 @@ impl TableEntity for Entity {
 /// # Ok(())
 /// # }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no type of a key",
+    label = "keys are texts, integers, moments, GUIDs or compounds of these"
+)]
 pub trait KeyField: Sized {
     /// The key as it is stored.
     ///
@@ -153,3 +189,28 @@ impl KeyField for String {
         Ok(key)
     }
 }
+
+/// Declares the types that are keys by themselves, written as they are in compound keys.
+macro_rules! keys {
+    ($($rust:ty),+) => {
+        $(impl KeyField for $rust {
+            fn to_key(&self) -> Result<String> {
+                Compound::<($rust,)>((*self,)).to_key()
+            }
+
+            fn from_key(key: String) -> Result<Self> {
+                Ok(Compound::<($rust,)>::from_key(key)?.0.0)
+            }
+        })+
+    };
+}
+
+keys!(u16, u32, u64, i32, i64, DateTime, Uuid);
+keys!(
+    Inverted<u16>,
+    Inverted<u32>,
+    Inverted<u64>,
+    Inverted<i32>,
+    Inverted<i64>,
+    Inverted<DateTime>
+);
