@@ -150,7 +150,7 @@ async fn a_busy_service_gets_less_and_then_more_again() {
     let operations = (0..300).map(|index| upsert(&index.to_string(), "r", index));
     let report = client.bulk(operations, Some(options)).await;
     assert_eq!((report.progress.done, report.progress.failed), (300, 0));
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock().unwrap().clone();
     let lowest = *seen.iter().min().unwrap();
     assert!(lowest <= 4, "it came down: {seen:?}");
     assert!(*seen.last().unwrap() > lowest + 4, "and up again: {seen:?}");

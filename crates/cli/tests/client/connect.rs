@@ -1,5 +1,7 @@
 //! Servers that cannot be reached: the error comes soon, and says where and why.
 
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tavola_client::azure_core::error::ErrorKind;
@@ -9,6 +11,7 @@ use tavola_client::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tracing_subscriber::fmt::format::FmtSpan;
 
 fn people(address: &str) -> ClientBuilder<TableClient> {
     TableClient::builder("people")
@@ -167,6 +170,53 @@ fn a_builder_says_what_is_missing() {
     let unnamed =
         TableClient::builder("no-such-name").connection_string("UseDevelopmentStorage=true");
     assert!(unnamed.build().is_err());
+}
+
+/// What a log shows of the calls, without any setting.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn every_call_is_a_span() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || writer.clone())
+        .with_ansi(false)
+        .with_span_events(FmtSpan::CLOSE)
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(async move {
+        answer(&listener, "HTTP/1.1 404 Gone\r\nx-ms-request-id: 7\r\nContent-Length: 0\r\n\r\n")
+            .await;
+    });
+    let people = people(&format!("http://{address}")).build().unwrap();
+    let (_, _) = failure(&people).await;
+    server.await.unwrap();
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    for part in [
+        "service=\"table\"",
+        "operation=\"upsert_entity\"",
+        "server.address=\"127.0.0.1\"",
+        "http.response.status_code=404",
+        "az.client_request_id=",
+        "az.service_request_id=\"7\"",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 /// Reads a request and answers this.

@@ -106,6 +106,10 @@ fn public_items(file: &str, text: &str) -> Vec<Item> {
         }
         if code.starts_with("#[") {
             is_hidden |= code == "#[doc(hidden)]";
+            // One of several lines ends at the margin where it began.
+            if !code.ends_with(']') {
+                lines.by_ref().find(|line| line.trim_start() == ")]");
+            }
             continue;
         }
         let is_member = line.len() == code.len() + 4;

@@ -153,9 +153,9 @@ impl<'e> Iterator for Causes<'e> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let error = self.0?;
-        let held = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        self.0 = match held {
-            Some(held) => Some(held),
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        self.0 = match inner {
+            Some(inner) => Some(inner),
             None => error.source(),
         };
         Some(error)
@@ -184,9 +184,9 @@ mod tests {
             )
         );
         let certificate = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
-        let held = io::Error::new(io::ErrorKind::InvalidData, certificate);
+        let inner = io::Error::new(io::ErrorKind::InvalidData, certificate);
         assert_eq!(
-            explained(io::Error::other(held)),
+            explained(io::Error::other(inner)),
             (
                 Failure::NoTrust,
                 "the certificate of host contoso.example is not trusted: unknown issuer".to_owned()

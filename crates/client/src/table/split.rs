@@ -100,7 +100,7 @@ impl TableClient {
     ///     let people = people.clone();
     ///     async move {
     ///         let found: Vec<_> = people.query_entities::<Entity>(range.filter()).try_collect().await?;
-    ///         tavola_client::Result::Ok(found.len())
+    ///         Ok::<_, tavola_client::Error>(found.len())
     ///     }
     /// });
     /// let counts: Vec<usize> =

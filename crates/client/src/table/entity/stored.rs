@@ -80,9 +80,9 @@ impl<T> Stored<T> {
     }
 
     /// Turns the value into another, and keeps what the service said.
-    pub fn map<U>(self, turn: impl FnOnce(T) -> U) -> Stored<U> {
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Stored<U> {
         let Self { value, etag, timestamp, request_id } = self;
-        Stored { value: turn(value), etag, timestamp, request_id }
+        Stored { value: convert(value), etag, timestamp, request_id }
     }
 
     /// Parts the value from what the service said.
@@ -93,10 +93,10 @@ impl<T> Stored<T> {
 
     pub(crate) fn try_map<U, E>(
         self,
-        turn: impl FnOnce(T) -> Result<U, E>,
+        convert: impl FnOnce(T) -> Result<U, E>,
     ) -> Result<Stored<U>, E> {
         let Self { value, etag, timestamp, request_id } = self;
-        Ok(Stored { value: turn(value)?, etag, timestamp, request_id })
+        Ok(Stored { value: convert(value)?, etag, timestamp, request_id })
     }
 }
 
