@@ -1,5 +1,7 @@
 // The first steps, as README.md shows them. They can be taken any number of times.
 
+use std::process::ExitCode;
+
 use tavola_client::{Result, TableEntity, TableServiceClient, TryStreamExt, UpdateMode, filter};
 
 #[derive(Debug, TableEntity)]
@@ -29,16 +31,22 @@ async fn run(connection_string: &str) -> Result<usize> {
     let mut seniors =
         employees.query_entities::<Employee>(filter!(PartitionKey == "Sales" && Age >= 30));
     while let Some(employee) = seniors.try_next().await? {
-        println!("{} is {}, as of {:?}", employee.name, employee.age, employee.timestamp);
+        println!("{} is {}", employee.name, employee.age);
         found += 1;
     }
     Ok(found)
 }
 
 #[tokio::main]
-async fn main() -> Result<()> {
+#[expect(clippy::print_stderr, reason = "a program tells its error there")]
+async fn main() -> ExitCode {
     // A Tavola or a storage emulator on this machine; or a connection string of Azure in the environment.
     let connection_string = std::env::var("TAVOLA_CONNECTION");
-    run(connection_string.as_deref().unwrap_or("UseDevelopmentStorage=true")).await?;
-    Ok(())
+    match run(connection_string.as_deref().unwrap_or("UseDevelopmentStorage=true")).await {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }
