@@ -24,6 +24,8 @@ pub(crate) struct FieldAttributes {
     pub rename: Option<LitStr>,
     pub default: bool,
     pub encrypt: bool,
+    /// Stored as a text in JSON.
+    pub json: bool,
 }
 
 #[derive(Default, PartialEq, Eq)]
@@ -39,6 +41,7 @@ pub(crate) enum Role {
 #[derive(Default)]
 pub(crate) struct VariantAttributes {
     pub entity_type: Option<LitStr>,
+    pub partition_key_prefix: Option<LitStr>,
     pub row_key_prefix: Option<LitStr>,
     pub other: bool,
 }
@@ -88,11 +91,19 @@ impl FieldAttributes {
                     found.default = true;
                 } else if meta.path.is_ident("encrypt") {
                     found.encrypt = true;
+                } else if meta.path.is_ident("json") {
+                    found.json = true;
                 } else {
                     return Err(meta.error("this attribute is not known on a field"));
                 }
                 Ok(())
             })?;
+            if found.json && found.role != Role::Property {
+                return Err(syn::Error::new(
+                    attribute.span(),
+                    "only properties are stored as JSON",
+                ));
+            }
             if found.encrypt && found.role != Role::Property {
                 let text =
                     "only properties are encrypted: the service finds entities by their keys";
@@ -110,6 +121,8 @@ impl VariantAttributes {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("entity_type") {
                     found.entity_type = Some(meta.value()?.parse()?);
+                } else if meta.path.is_ident("partition_key_prefix") {
+                    found.partition_key_prefix = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("row_key_prefix") {
                     found.row_key_prefix = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("other") {

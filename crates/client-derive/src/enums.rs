@@ -1,4 +1,4 @@
-//! An enum as an entity: a table that holds several types, told apart by a property or by the row key.
+//! An enum as an entity: a table that holds several types, told apart by a property or by a prefix of a key.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -29,9 +29,14 @@ pub(crate) fn derive(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream
         })
     });
     let by_prefix = arms.iter().filter_map(|Arm { ident, kind, attributes }| {
-        let prefix = attributes.row_key_prefix.as_ref()?;
+        let partition_key = attributes.partition_key_prefix.as_ref();
+        let row_key = attributes.row_key_prefix.as_ref();
+        partition_key.or(row_key)?;
+        let partition_key =
+            partition_key.map(|prefix| quote! { && entity.partition_key().starts_with(#prefix) });
+        let row_key = row_key.map(|prefix| quote! { && entity.row_key().starts_with(#prefix) });
         Some(quote! {
-            if entity.row_key().starts_with(#prefix) {
+            if true #partition_key #row_key {
                 return <#kind as ::tavola_client::TableEntity>::from_entity(entity).map(Self::#ident);
             }
         })
@@ -74,9 +79,9 @@ fn arm(variant: &Variant) -> Result<Arm<'_>> {
         Fields::Unnamed(fields) if fields.unnamed.len() == 1 => &fields.unnamed[0].ty,
         _ => return Err(Error::new_spanned(variant, "a variant holds one entity type")),
     };
-    if attributes.entity_type.is_none() && attributes.row_key_prefix.is_none() && !attributes.other
-    {
-        let text = "a variant needs an entity_type, a row_key_prefix, or to be the other";
+    let prefix = attributes.partition_key_prefix.as_ref().or(attributes.row_key_prefix.as_ref());
+    if attributes.entity_type.is_none() && prefix.is_none() && !attributes.other {
+        let text = "a variant needs an entity_type, a partition_key_prefix, a row_key_prefix, or to be the other";
         return Err(Error::new_spanned(variant, text));
     }
     Ok(Arm { ident: &variant.ident, kind, attributes })
@@ -88,7 +93,10 @@ fn write(arm: &Arm<'_>) -> TokenStream {
     let mark = attributes.entity_type.as_ref().map(|name| {
         quote! { entity.set(::tavola_client::ENTITY_TYPE, #name); }
     });
-    let check = attributes.row_key_prefix.as_ref().map(|prefix| {
+    let partition_key = attributes.partition_key_prefix.as_ref().map(|prefix| {
+        quote! { ::tavola_client::macros::check_partition_key_prefix(&entity, #prefix)?; }
+    });
+    let row_key = attributes.row_key_prefix.as_ref().map(|prefix| {
         quote! { ::tavola_client::macros::check_row_key_prefix(&entity, #prefix)?; }
     });
     quote! {
@@ -96,7 +104,8 @@ fn write(arm: &Arm<'_>) -> TokenStream {
             #[allow(unused_mut)]
             let mut entity = ::tavola_client::TableEntity::to_entity(value)?;
             #mark
-            #check
+            #partition_key
+            #row_key
             Ok(entity)
         }
     }

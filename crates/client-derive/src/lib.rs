@@ -16,9 +16,9 @@ use syn::{Data, DeriveInput, parse_macro_input};
 /// On a struct: `#[table(rename_all = "PascalCase")]` (or `camelCase`), `#[table(entity_type = "Employee")]`,
 /// `#[table(version = 2, upgrade = path)]`, `#[table(columns)]`.
 /// On its fields: `#[table(partition_key)]`, `#[table(row_key)]`, `#[table(rename = "Name")]`, `#[table(skip)]`,
-/// `#[table(default)]`, `#[table(flatten)]`, `#[table(encrypt)]`.
-/// On the variants of an enum: `#[table(entity_type = "Employee")]`, `#[table(row_key_prefix = "EMP_")]`,
-/// `#[table(other)]`.
+/// `#[table(default)]`, `#[table(flatten)]`, `#[table(encrypt)]`, `#[table(json)]`.
+/// On the variants of an enum: `#[table(entity_type = "Employee")]`, `#[table(partition_key_prefix = "Employee_")]`,
+/// `#[table(row_key_prefix = "EMP_")]`, `#[table(other)]`.
 #[proc_macro_derive(TableEntity, attributes(table))]
 pub fn derive_table_entity(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

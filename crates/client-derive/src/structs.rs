@@ -1,8 +1,9 @@
 //! A struct as an entity: two fields are its keys, the others its properties.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
+use syn::spanned::Spanned;
 use syn::{DataStruct, DeriveInput, Error, Field, Fields, Ident, Result, Type};
 
 use crate::attributes::{FieldAttributes, Role, TypeAttributes};
@@ -14,10 +15,16 @@ struct Property<'a> {
     attributes: FieldAttributes,
 }
 
-/// The fields of a struct by what they are.
+#[derive(Clone, Copy)]
+struct Key<'a> {
+    field: &'a Ident,
+    kind: &'a Type,
+}
+
+/// The fields of a struct by what they are. Code for a field has the place of its type, so that errors point there.
 struct Plan<'a> {
-    partition_key: Option<&'a Ident>,
-    row_key: Option<&'a Ident>,
+    partition_key: Option<Key<'a>>,
+    row_key: Option<Key<'a>>,
     properties: Vec<Property<'a>>,
     flattened: Vec<&'a Ident>,
     skipped: Vec<&'a Ident>,
@@ -34,6 +41,10 @@ pub(crate) fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStre
         |key: &str| Error::new_spanned(&input.ident, format!("one field needs #[table({key})]"));
     let partition_key = plan.partition_key.ok_or_else(|| missing("partition_key"))?;
     let row_key = plan.row_key.ok_or_else(|| missing("row_key"))?;
+    let (write_partition_key, write_row_key) = (partition_key.write(), row_key.write());
+    let read_partition_key = partition_key.read(&quote!(take_partition_key));
+    let read_row_key = row_key.read(&quote!(take_row_key));
+    let (partition_key, row_key) = (partition_key.field, row_key.field);
     let (writes, reads) = (plan.writes(), plan.reads());
     let (marks, checks) = (marks(&attributes), checks(&attributes));
     let encrypted = plan.properties.iter().filter(|property| property.attributes.encrypt);
@@ -44,10 +55,7 @@ pub(crate) fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStre
     Ok(quote! {
         impl #impl_generics ::tavola_client::TableEntity for #ident #type_generics #where_clause {
             fn to_entity(&self) -> ::tavola_client::Result<::tavola_client::Entity> {
-                let mut entity = ::tavola_client::Entity::new(
-                    ::tavola_client::KeyField::to_key(&self.#partition_key)?,
-                    ::tavola_client::KeyField::to_key(&self.#row_key)?,
-                );
+                let mut entity = ::tavola_client::Entity::new(#write_partition_key, #write_row_key);
                 #marks
                 #writes
                 Ok(entity)
@@ -58,8 +66,8 @@ pub(crate) fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStre
                 Ok(Self {
                     // The properties come first, because their errors name the keys.
                     #reads
-                    #partition_key: ::tavola_client::KeyField::from_key(entity.take_partition_key())?,
-                    #row_key: ::tavola_client::KeyField::from_key(entity.take_row_key())?,
+                    #partition_key: #read_partition_key,
+                    #row_key: #read_row_key,
                 })
             }
 
@@ -76,10 +84,14 @@ pub(crate) fn derive_set(input: &DeriveInput, data: &DataStruct) -> Result<Token
     let attributes = TypeAttributes::parse(&input.attrs)?;
     let plan = Plan::new(input, data, &attributes)?;
     if let Some(key) = plan.partition_key.or(plan.row_key) {
-        return Err(Error::new_spanned(key, "a set of properties has no keys"));
+        return Err(Error::new_spanned(key.field, "a set of properties has no keys"));
     }
     if let Some(property) = plan.properties.iter().find(|property| property.attributes.encrypt) {
         let text = "mark the property in the entity type, or name it in a resolver";
+        return Err(Error::new_spanned(property.field, text));
+    }
+    if let Some(property) = plan.properties.iter().find(|property| property.attributes.json) {
+        let text = "a set of properties has no field that could fail to be written, as JSON can";
         return Err(Error::new_spanned(property.field, text));
     }
     let (writes, reads) = (plan.writes(), plan.reads());
@@ -122,9 +134,10 @@ impl<'a> Plan<'a> {
         for field in &fields.named {
             let ident = field.ident.as_ref().expect("the fields are named");
             let found = FieldAttributes::parse(&field.attrs)?;
+            let key = Key { field: ident, kind: &field.ty };
             match found.role {
-                Role::PartitionKey => set_once(&mut plan.partition_key, ident, "partition key")?,
-                Role::RowKey => set_once(&mut plan.row_key, ident, "row key")?,
+                Role::PartitionKey => set_once(&mut plan.partition_key, key, "partition key")?,
+                Role::RowKey => set_once(&mut plan.row_key, key, "row key")?,
                 Role::Flattened => plan.flattened.push(ident),
                 Role::Skipped => plan.skipped.push(ident),
                 Role::Property => plan.properties.push(property(field, ident, found, attributes)?),
@@ -135,11 +148,20 @@ impl<'a> Plan<'a> {
 
     /// Statements that write the properties into `entity`.
     fn writes(&self) -> TokenStream {
-        let fields = self.properties.iter().map(|property| property.field);
-        let names = self.properties.iter().map(|property| &property.name);
+        let writes =
+            self.properties.iter().map(
+                |Property { field, name, attributes, kind }| match attributes.json {
+                    true => quote_spanned! { kind.span() =>
+                        ::tavola_client::macros::set_json(&mut entity, #name, &self.#field)?;
+                    },
+                    false => quote_spanned! { kind.span() =>
+                        entity.set_property(#name, &self.#field);
+                    },
+                },
+            );
         let flattened = &self.flattened;
         quote! {
-            #(entity.set_property(#names, &self.#fields);)*
+            #(#writes)*
             #(::tavola_client::patterns::heterogeneous::PropertySet::write_to(&self.#flattened, &mut entity);)*
         }
     }
@@ -147,11 +169,17 @@ impl<'a> Plan<'a> {
     /// Fields of a struct expression that take the properties from `entity`.
     fn reads(&self) -> TokenStream {
         let properties = self.properties.iter().map(|Property { field, name, attributes, kind }| {
-            if attributes.default {
-                quote! { #field: entity.take::<::core::option::Option<#kind>>(#name)?.unwrap_or_default() }
-            } else {
-                quote! { #field: entity.take(#name)? }
-            }
+            let value = match (attributes.json, attributes.default) {
+                (true, false) => quote! { ::tavola_client::macros::take_json(&mut entity, #name)? },
+                (true, true) => {
+                    quote! { ::tavola_client::macros::take_json_or_default(&mut entity, #name)? }
+                }
+                (false, true) => {
+                    quote! { entity.take::<::core::option::Option<#kind>>(#name)?.unwrap_or_default() }
+                }
+                (false, false) => quote! { entity.take::<#kind>(#name)? },
+            };
+            quote! { #field: #value }
         });
         let (flattened, skipped) = (&self.flattened, &self.skipped);
         quote! {
@@ -164,7 +192,9 @@ impl<'a> Plan<'a> {
     fn columns(&self, input: &DeriveInput) -> TokenStream {
         let (ident, visibility) = (&input.ident, &input.vis);
         let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
-        let constants = self.properties.iter().map(|Property { field, kind, name, .. }| {
+        // What is stored as JSON cannot be compared by its value.
+        let properties = self.properties.iter().filter(|property| !property.attributes.json);
+        let constants = properties.map(|Property { field, kind, name, .. }| {
             let constant = format_ident!("{}", field.unraw().to_string().to_uppercase());
             let text = format!("The property `{name}`, for filters.");
             quote! {
@@ -209,10 +239,22 @@ fn checks(attributes: &TypeAttributes) -> TokenStream {
     quote! { #version #kind }
 }
 
-fn set_once<'a>(slot: &mut Option<&'a Ident>, ident: &'a Ident, what: &str) -> Result<()> {
-    match slot.replace(ident) {
+impl Key<'_> {
+    fn write(&self) -> TokenStream {
+        let Self { field, kind } = self;
+        quote_spanned! { kind.span() => ::tavola_client::KeyField::to_key(&self.#field)? }
+    }
+
+    fn read(&self, take: &TokenStream) -> TokenStream {
+        let kind = self.kind;
+        quote_spanned! { kind.span() => <#kind as ::tavola_client::KeyField>::from_key(entity.#take())? }
+    }
+}
+
+fn set_once<'a>(slot: &mut Option<Key<'a>>, key: Key<'a>, what: &str) -> Result<()> {
+    match slot.replace(key) {
         None => Ok(()),
-        Some(_) => Err(Error::new_spanned(ident, format!("an entity has one {what}"))),
+        Some(_) => Err(Error::new_spanned(key.field, format!("an entity has one {what}"))),
     }
 }
 

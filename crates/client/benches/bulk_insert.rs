@@ -46,6 +46,7 @@ async fn main() -> Result<()> {
                 println!("{} of {count} done, {rate:.0} each second", progress.done);
             }
         })),
+        ..Default::default()
     };
     let report = table.bulk(operations, Some(options)).await;
     let seconds = start.elapsed().as_secs_f64();
@@ -56,5 +57,5 @@ async fn main() -> Result<()> {
         report.progress.transactions,
         report.progress.done as f64 / seconds
     );
-    table.delete(None).await
+    table.delete(None).await.map(|_| ())
 }

@@ -64,7 +64,7 @@ async fn main() -> Result<()> {
     println!("hyper alone: {hyper}");
     println!("tavola-client: {client}");
     println!("the client's own: {:.1} us", client.processor_us() - hyper.processor_us());
-    table.delete(None).await
+    table.delete(None).await.map(|_| ())
 }
 
 /// What the requests of one side used.

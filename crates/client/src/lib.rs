@@ -4,42 +4,42 @@
 // The derive macro writes `::tavola_client`, in this crate too.
 extern crate self as tavola_client;
 
-mod attempts;
-pub mod bulk;
-mod clients;
-mod clock;
-mod connection_string;
-mod credential;
-pub mod encryption;
-mod entity;
-mod error;
-mod filter;
+#[cfg(feature = "blocking")]
+pub mod blocking;
+mod core;
 #[doc(hidden)]
 pub mod macros;
-mod parallel;
 pub mod patterns;
-mod transaction;
-mod transport;
-mod value;
+mod table;
 
-pub use clients::*;
-pub use connection_string::ConnectionString;
-pub use credential::{
+pub use self::core::builder::ClientBuilder;
+pub use self::core::clock::now;
+pub use self::core::connection_string::ConnectionString;
+pub use self::core::credential::{
     Credential, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, SasCredential, SharedKeyCredential,
 };
+pub use self::core::error::{ErrorExt, Result, ServiceError};
+pub use self::core::options::ServiceClientOptions;
+pub use self::core::pager::{Continuation, Page, Pager, Pages};
+pub use self::core::response::{ResponseInfo, WriteResponse};
+pub use self::core::transport::{TransportOptions, new_transport};
 pub use entity::*;
-pub use error::{ErrorExt, Result, TableError};
 #[doc(hidden)]
 pub use filter::Operator;
 pub use filter::{
     Column, Filter, PARTITION_KEY, QueryCost, ROW_KEY, ScanWarning, TIMESTAMP, prefix_end,
 };
 pub use parallel::merge_sorted;
-pub use transaction::{Operation, TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX, Transaction};
-pub use transport::{TransportOptions, new_transport};
+pub use table::*;
+pub use transaction::{
+    Operation, TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX, Transaction, TransactionResponse,
+};
 pub use value::{DateTime, EdmProperty, EdmValue};
 
-pub use clock::now;
+// The patterns are written against these paths.
+pub(crate) use self::core::error;
+pub(crate) use self::table::{entity, filter, parallel, transaction, value};
+
 /// Implements [`TableEntity`](trait@TableEntity) for a struct, or for an enum over several of them.
 ///
 /// ```
@@ -59,6 +59,9 @@ pub use clock::now;
 ///     #[table(default)]
 ///     age: i32,
 ///     badge: Uuid,
+///     /// Any serde type, as a text in JSON.
+///     #[table(json, default)]
+///     skills: Vec<String>,
 ///     #[table(skip)]
 ///     is_shown: bool,
 /// }
@@ -69,6 +72,8 @@ pub use clock::now;
 ///     Employee(Employee),
 ///     #[table(row_key_prefix = "DEPT_")]
 ///     Department(Entity),
+///     #[table(partition_key_prefix = "Review_")]
+///     Review(Entity),
 ///     #[table(other)]
 ///     Other(Entity),
 /// }
@@ -77,8 +82,12 @@ pub use clock::now;
 ///     .with("EntityType", "Employee")
 ///     .with("Mail", "jens@contoso.com")
 ///     .with("Badge", Uuid::from_u128(7));
+/// let stored = stored.with("Skills", r#"["Rust","chess"]"#);
 /// let Item::Employee(jens) = Item::from_entity(stored)? else { panic!("an employee") };
 /// assert_eq!((jens.email.as_deref(), jens.age), (Some("jens@contoso.com"), 0));
+/// assert_eq!(jens.skills, ["Rust", "chess"]);
+/// assert!(matches!(Item::from_entity(Entity::new("Review_00010", "2026"))?, Item::Review(_)));
+/// assert!(Item::Review(Entity::new("Sales", "2026")).to_entity().is_err(), "the prefix is missing");
 /// assert_eq!(Employee::AGE.ge(18).to_string(), "Age ge 18");
 /// # Ok(())
 /// # }
@@ -223,5 +232,9 @@ pub use tavola_wire::xml::service_properties::{
 #[doc(inline)]
 pub use tavola_wire::xml::stats::ServiceStats;
 
-pub use azure_core::Uuid;
-pub use azure_core::http::Etag;
+/// The crate that this one stands on: its options, policies and credentials.
+pub use azure_core;
+pub use azure_core::http::{Etag, StatusCode, Url};
+pub use azure_core::{Error, Uuid};
+/// What makes `try_next` and `try_collect` work on a [`Pager`].
+pub use futures::{StreamExt, TryStreamExt};

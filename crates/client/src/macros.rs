@@ -1,8 +1,14 @@
 //! What the derive macro calls. Nobody else should.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::entity::{ENTITY_TYPE, ENTITY_VERSION, Entity};
 use crate::error::{Result, conversion};
 use crate::value::EdmValue;
+
+/// What JSON writes for nothing.
+const NULL: &str = "null";
 
 pub fn entity_type(entity: &Entity) -> Option<&str> {
     match entity.value(ENTITY_TYPE) {
@@ -37,12 +43,19 @@ pub fn take_version(entity: &mut Entity, newest: i32) -> Result<i32> {
     }
 }
 
+pub fn check_partition_key_prefix(entity: &Entity, prefix: &str) -> Result<()> {
+    check_prefix("partition key", entity.partition_key(), prefix)
+}
+
 pub fn check_row_key_prefix(entity: &Entity, prefix: &str) -> Result<()> {
-    match entity.row_key().starts_with(prefix) {
+    check_prefix("row key", entity.row_key(), prefix)
+}
+
+fn check_prefix(which: &str, key: &str, prefix: &str) -> Result<()> {
+    match key.starts_with(prefix) {
         true => Ok(()),
         false => Err(conversion(format!(
-            "the row key does not tell the type: prefix={prefix} row_key={}",
-            entity.row_key()
+            "the {which} does not tell the type: prefix={prefix} key={key}"
         ))),
     }
 }
@@ -54,4 +67,45 @@ pub fn no_variant(entity: &Entity) -> azure_core::Error {
         entity.partition_key(),
         entity.row_key()
     ))
+}
+
+/// Stores any serde type as a text in JSON; what is null there is left out.
+pub fn set_json<T: Serialize>(entity: &mut Entity, name: &str, value: &T) -> Result<()> {
+    let text = serde_json::to_string(value)
+        .map_err(|error| conversion(format!("the field is no JSON: {error} property={name}")))?;
+    if text == NULL {
+        entity.remove(name);
+    } else {
+        entity.set(name, text);
+    }
+    Ok(())
+}
+
+/// Reads what [`set_json`] stored.
+pub fn take_json<T: DeserializeOwned>(entity: &mut Entity, name: &str) -> Result<T> {
+    let stored = entity.take::<Option<String>>(name)?;
+    match serde_json::from_str(stored.as_deref().unwrap_or(NULL)) {
+        Ok(value) => Ok(value),
+        Err(error) => {
+            let problem = match stored {
+                Some(_) => format!("the property is not the JSON of its type: {error}"),
+                None => "the entity has no such property".to_owned(),
+            };
+            let (partition_key, row_key) = (entity.partition_key(), entity.row_key());
+            Err(conversion(format!(
+                "{problem} property={name} partition_key={partition_key} row_key={row_key}"
+            )))
+        }
+    }
+}
+
+/// As [`take_json`]; the default for a property that is not there.
+pub fn take_json_or_default<T: DeserializeOwned + Default>(
+    entity: &mut Entity,
+    name: &str,
+) -> Result<T> {
+    match entity.value(name) {
+        Some(_) => take_json(entity, name),
+        None => Ok(T::default()),
+    }
 }

@@ -8,7 +8,44 @@ mod directory;
 #[path = "../../../client/examples/patterns/shown.rs"]
 mod shown;
 
+use tavola_client::{Entity, UpdateMode};
+
 use crate::support::{account, fresh_name};
+
+#[expect(dead_code, reason = "it is a program, with a `main`")]
+mod getting_started {
+    include!("../../../client/examples/getting_started/main.rs");
+
+    pub(super) async fn found(connection_string: &str) -> usize {
+        run(connection_string).await.unwrap()
+    }
+}
+
+/// The page's first example is the program itself, and can be run any number of times, beside the other examples.
+#[tokio::test]
+async fn the_first_steps_can_be_taken_twice() {
+    let account = account();
+    assert_eq!(getting_started::found(account.connection_string()).await, 2);
+    // The tutorial of the project's own page, which uses the same keys.
+    let people = account.service().table_client("People").unwrap();
+    people.create_if_not_exists(None).await.unwrap();
+    let ken = Entity::new("Sales", "00010").with("FirstName", "Ken").with("Age", 23);
+    people.upsert_entity(&ken, UpdateMode::Merge, None).await.unwrap();
+    assert_eq!(getting_started::found(account.connection_string()).await, 2);
+    people.delete(None).await.unwrap();
+    account.service().delete_table("GettingStarted", None).await.unwrap();
+
+    let program = include_str!("../../../client/examples/getting_started/main.rs");
+    let (_, program) = program.split_once("\n\n").unwrap();
+    // The lints are ours and nobody else's.
+    let lines = program.lines().filter(|line| !line.starts_with("#[expect("));
+    let program: Vec<_> = lines.collect();
+    let program = program.join("\n");
+    assert!(
+        include_str!("../../../client/README.md").contains(&program),
+        "the page shows it as it is"
+    );
+}
 
 #[tokio::test]
 async fn the_directory_walks_through_the_guide() {

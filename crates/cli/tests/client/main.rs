@@ -2,15 +2,19 @@
 
 mod support;
 
+mod blocking;
 mod bulk;
+mod connect;
 mod docs;
 mod encryption;
 mod entities;
 mod examples;
 mod operations;
 mod patterns;
+mod resume;
 mod retries;
 mod sas;
+mod split;
 mod tls;
 mod tokens;
 mod typed;

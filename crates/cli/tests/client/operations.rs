@@ -1,11 +1,12 @@
 //! Every operation of the two clients, as a program would call it.
 
-use azure_core::http::StatusCode;
+use azure_core::http::request::options::ClientRequestId;
+use azure_core::http::{ClientMethodOptions, Context, StatusCode};
 use futures::{StreamExt, TryStreamExt};
 use tavola_client::{
-    AccessPolicy, CorsRule, DateTime, Entity, ErrorCode, ErrorExt, IfMatch, ListTablesOptions,
-    Permissions, QueryOptions, ServiceStats, SignedIdentifier, TableServiceClient, Transaction,
-    UpdateMode, filter,
+    AccessPolicy, CallOptions, CorsRule, DateTime, Entity, ErrorCode, ErrorExt, IfMatch,
+    ListTablesOptions, Permissions, QueryOptions, ServiceStats, SignedIdentifier,
+    TableServiceClient, Transaction, UpdateMode, filter,
 };
 
 use crate::support::{Defect, TestTable, account, fresh_name};
@@ -49,7 +50,7 @@ async fn listing_goes_over_pages_and_can_be_resumed() {
         page_size: Some(2),
         ..Default::default()
     };
-    let mut pages = service.list_tables(Some(options.clone())).into_pages();
+    let mut pages = service.list_tables(Some(options.clone())).by_page();
     let first = pages.next().await.unwrap().unwrap();
     assert_eq!(first.names, names[..2]);
     let continuation = pages.into_continuation();
@@ -73,7 +74,7 @@ async fn an_entity_lives_through_every_change() {
 
     let read = table.get_entity::<Entity>("p", "r", None).await.unwrap();
     assert_eq!(read.value, entity);
-    assert_eq!(read.etag, inserted);
+    assert_eq!(&read.etag, inserted.etag());
     assert!(read.timestamp.is_some());
 
     let change = Entity::new("p", "r").with("A", 2);
@@ -81,7 +82,7 @@ async fn an_entity_lives_through_every_change() {
     let read_again = table.get_entity::<Entity>("p", "r", None).await.unwrap();
     assert_eq!(read_again.get::<i32>("A").unwrap(), 2);
     assert_eq!(read_again.get::<String>("B").unwrap(), "two");
-    assert_eq!(read_again.etag, merged);
+    assert_eq!(&read_again.etag, merged.etag());
 
     let stale = table.update_entity(&change, UpdateMode::Replace, &read, None).await.unwrap_err();
     assert!(stale.is_precondition_failed());
@@ -104,6 +105,87 @@ async fn an_entity_lives_through_every_change() {
 }
 
 #[tokio::test]
+async fn answers_carry_version_status_and_the_names_of_the_request() {
+    let table = TestTable::create().await;
+    let entity = Entity::new("p", "r").with("A", 1);
+    let id = ClientRequestId::new("nightly-7".to_owned());
+    let context = Context::new().with_value(id);
+    let options =
+        CallOptions { method_options: ClientMethodOptions { context }, ..Default::default() };
+    let written = table.insert_entity(&entity, Some(options)).await.unwrap();
+    assert_eq!(written.status(), StatusCode::NoContent);
+    assert_eq!(written.client_request_id(), Some("nightly-7"));
+    assert!(written.request_id().is_some());
+
+    // A write tells the next which version it is meant for.
+    let again = table.update_entity(&entity, UpdateMode::Replace, &written, None).await.unwrap();
+    assert_ne!(again.etag(), written.etag());
+    assert_ne!(again.client_request_id(), written.client_request_id());
+    let stale =
+        table.update_entity(&entity, UpdateMode::Replace, &written, None).await.unwrap_err();
+    let error = stale.service_error().unwrap();
+    assert!(error.request_id().is_some() && error.client_request_id().is_some());
+
+    let read = table.get_entity::<Entity>("p", "r", None).await.unwrap();
+    assert!(read.request_id().is_some() && read.request_id() != again.request_id());
+    assert_eq!(&read.etag, again.etag());
+    let found: Vec<_> = table.query_entities::<Entity>(None).try_collect().await.unwrap();
+    assert!(found[0].request_id().is_some() && found[0] == read, "by whichever request");
+
+    let mut transaction = Transaction::new();
+    transaction.delete("p", "r", again.etag()).unwrap();
+    let done = table.submit_transaction(&transaction, None).await.unwrap();
+    assert_eq!(done.info().unwrap().status(), StatusCode::Accepted);
+    table.delete().await;
+}
+
+#[tokio::test]
+async fn what_is_gone_can_be_deleted_if_it_exists() {
+    let table = TestTable::create().await;
+    let written = table.insert_entity(&Entity::new("p", "r"), None).await.unwrap();
+    let changed = Entity::new("p", "r").with("A", 1);
+    table.upsert_entity(&changed, UpdateMode::Replace, None).await.unwrap();
+    let error = table.delete_entity_if_exists("p", "r", &written, None).await.unwrap_err();
+    assert!(error.is_precondition_failed(), "it is there, in another version");
+    assert!(table.delete_entity_if_exists("p", "r", IfMatch::Any, None).await.unwrap());
+    assert!(!table.delete_entity_if_exists("p", "r", IfMatch::Any, None).await.unwrap());
+    assert!(table.delete_if_exists(None).await.unwrap());
+    assert!(!table.delete_if_exists(None).await.unwrap());
+    let error = table.delete_entity_if_exists("p", "r", IfMatch::Any, None).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::TableNotFound));
+}
+
+/// Everybody adds one, at the same time, and no addition is lost.
+#[tokio::test]
+async fn changes_of_what_was_read_are_all_made() {
+    let table = TestTable::create().await;
+    table.insert_entity(&Entity::new("p", "count").with("N", 0), None).await.unwrap();
+    let add = || async {
+        let changed = table.read_modify_write(
+            "p",
+            "count",
+            |count: &mut Entity| {
+                let number: i32 = count.get("N")?;
+                count.set("N", number + 1);
+                Ok(())
+            },
+            None,
+        );
+        changed.await.unwrap().get::<i32>("N").unwrap()
+    };
+    let mut seen = futures::future::join_all((0..12).map(|_| add())).await;
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=12).collect::<Vec<_>>());
+
+    let refusal = || azure_core::Error::with_message(azure_core::error::ErrorKind::Other, "no");
+    let kept = table.read_modify_write("p", "count", |_: &mut Entity| Err(refusal()), None).await;
+    assert_eq!(kept.unwrap_err().to_string(), "no");
+    let missing = table.read_modify_write("p", "none", |_: &mut Entity| Ok(()), None).await;
+    assert!(missing.unwrap_err().is_not_found());
+    table.delete().await;
+}
+
+#[tokio::test]
 async fn a_missing_table_is_not_a_missing_entity() {
     let account = account();
     let table = account.service().table_client(fresh_name()).unwrap();
@@ -119,9 +201,9 @@ async fn transactions_are_whole_and_name_what_failed() {
         first.insert(&Entity::new("p", format!("{index:03}")).with("N", index)).unwrap();
     }
     let etags = table.submit_transaction(&first, None).await.unwrap();
-    assert_eq!(etags.len(), 100);
+    assert_eq!(etags.etags().len(), 100);
     let read = table.get_entity::<Entity>("p", "042", None).await.unwrap();
-    assert_eq!(etags[42].as_ref(), Some(&read.etag));
+    assert_eq!(etags.etags()[42].as_ref(), Some(&read.etag));
 
     let mut mixed = Transaction::new();
     mixed.delete("p", "000", IfMatch::Any).unwrap();
@@ -139,13 +221,13 @@ async fn transactions_are_whole_and_name_what_failed() {
     last.delete("p", "000", IfMatch::Any).unwrap();
     last.update(&Entity::new("p", "042").with("M", 1), UpdateMode::Merge, &read).unwrap();
     let etags = table.submit_transaction(&last, None).await.unwrap();
-    assert_eq!(etags[0], None);
-    assert!(etags[1].is_some());
+    assert_eq!(etags.etags()[0], None);
+    assert!(etags.etags()[1].is_some());
     assert!(table.get_entity::<Entity>("p", "000", None).await.unwrap_err().is_not_found());
     let merged = table.get_entity::<Entity>("p", "042", None).await.unwrap();
     assert_eq!((merged.get::<i32>("M").unwrap(), merged.get::<i32>("N").unwrap()), (1, 42));
 
-    assert!(table.submit_transaction(&Transaction::new(), None).await.unwrap().is_empty());
+    assert!(table.submit_transaction(&Transaction::new(), None).await.unwrap().info().is_none());
     table.delete().await;
 }
 
@@ -176,14 +258,11 @@ async fn queries_filter_project_and_go_over_pages() {
     }
     assert_eq!(numbers, (5..25).collect::<Vec<_>>());
 
-    let mut pages = table.query_entities::<Entity>(options.clone()).into_pages();
+    let mut pages = table.query_entities::<Entity>(options.clone()).by_page();
     assert_eq!(pages.next().await.unwrap().unwrap().entities.len(), 7);
     // The token is a text: it can be kept and taken up by another process.
-    let kept: String = pages.into_continuation().unwrap().into();
-    let resumed = QueryOptions {
-        continuation: Some(azure_core::http::pager::PagerContinuation::Token(kept)),
-        ..options
-    };
+    let kept: String = pages.into_continuation().unwrap().to_string();
+    let resumed = QueryOptions { continuation: Some(kept.parse().unwrap()), ..options };
     let rest: Vec<_> = table.query_entities::<Entity>(resumed).try_collect().await.unwrap();
     let rest: Vec<i32> = rest.iter().map(|stored| stored.get("N").unwrap()).collect();
     assert_eq!(rest, (12..25).collect::<Vec<_>>());
@@ -206,7 +285,7 @@ async fn a_tavola_explains_what_a_query_cost() {
             explain: true,
             ..Default::default()
         };
-        let mut pages = table.query_entities::<Entity>(options).into_pages();
+        let mut pages = table.query_entities::<Entity>(options).by_page();
         let report = pages.next().await.unwrap().unwrap().report.unwrap();
         assert_eq!(report.kind, "partition scan");
         assert_eq!((report.rows_examined, report.rows_returned), (10, 1));
@@ -297,6 +376,6 @@ async fn a_wrong_key_is_told_as_such() {
         assert_eq!(error.code(), Some(ErrorCode::AuthenticationFailed));
         assert_eq!(error.http_status(), Some(StatusCode::Forbidden));
         assert!(!error.is_transient());
-        assert!(error.table_error().unwrap().message().contains("authenticate"));
+        assert!(error.service_error().unwrap().message().contains("authenticate"));
     }
 }

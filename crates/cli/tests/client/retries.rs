@@ -138,3 +138,28 @@ async fn repeated_bulk_inserts_all_say_that_they_may_be_their_own() {
     assert!(report.failures().all(|(_, error)| !error.may_have_been_applied()));
     table.delete().await;
 }
+
+/// A change that may have been made is not made again: the count would be one too many.
+#[tokio::test]
+async fn a_change_of_what_was_read_is_not_repeated_after_a_lost_answer() {
+    let table = TestTable::create().await;
+    table.insert_entity(&Entity::new("p", "count").with("N", 0), None).await.unwrap();
+    let add = |count: &mut Entity| {
+        let number: i32 = count.get("N")?;
+        count.set("N", number + 1);
+        Ok(())
+    };
+    let (client, transport) = lossy_client(&table, 0, true);
+    client.read_modify_write("p", "count", add, None).await.unwrap();
+    assert_eq!(transport.attempts.load(Ordering::Relaxed), 2);
+    // The answer to the write is lost, after the read.
+    let lose = |count: &mut Entity| {
+        transport.losses.store(1, Ordering::Relaxed);
+        add(count)
+    };
+    let error = client.read_modify_write("p", "count", lose, None).await.unwrap_err();
+    assert!(error.is_precondition_failed() && error.may_have_been_applied());
+    let read = table.get_entity::<Entity>("p", "count", None).await.unwrap();
+    assert_eq!(read.get::<i32>("N").unwrap(), 2, "once for each");
+    table.delete().await;
+}

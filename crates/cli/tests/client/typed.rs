@@ -3,6 +3,7 @@
 use azure_core::time::OffsetDateTime;
 use futures::TryStreamExt;
 use serde::{Deserialize, Serialize};
+use tavola_client::patterns::compound_key::Inverted;
 use tavola_client::{
     DateTime, EdmType, Entity, Result, Serde, TableEntity, UpdateMode, Uuid, filter,
 };
@@ -178,6 +179,109 @@ async fn one_query_gives_several_types_and_versions() {
     table.insert_entity(&future, None).await.unwrap();
     let error = table.get_entity::<Item>("Sales", "00012", None).await.unwrap_err().to_string();
     assert!(error.contains("newer version"), "{error}");
+    table.delete().await;
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Address {
+    street: String,
+    floors: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, TableEntity)]
+#[table(rename_all = "PascalCase")]
+struct Site {
+    #[table(partition_key)]
+    region: u32,
+    #[table(row_key)]
+    opened: Inverted<DateTime>,
+    #[table(json)]
+    address: Address,
+    #[table(json)]
+    former: Option<Address>,
+    #[table(json, default)]
+    tags: Vec<String>,
+    #[table(json)]
+    visitors: u64,
+}
+
+#[tokio::test]
+async fn fields_can_be_json_and_keys_numbers_and_moments() {
+    let table = TestTable::create().await;
+    let site = |opened: &str| Site {
+        region: 7,
+        opened: Inverted(DateTime::parse_iso(opened).unwrap()),
+        address: Address { street: "Main \"St\"".into(), floors: vec![1, 2] },
+        former: None,
+        tags: vec!["new".into()],
+        visitors: u64::MAX,
+    };
+    let (old, new) = (site("2020-01-01"), site("2026-11-17"));
+    for site in [&old, &new] {
+        table.insert_entity(site, None).await.unwrap();
+    }
+    let found: Vec<_> = table.query_entities::<Site>(None).try_collect().await.unwrap();
+    let found: Vec<_> = found.into_iter().map(|stored| stored.into_value()).collect();
+    assert_eq!(found, [new.clone(), old], "the newest first");
+
+    let mut bare = new.to_entity().unwrap();
+    assert_eq!(bare.partition_key(), "0000000007");
+    assert_eq!(bare.get::<String>("Visitors").unwrap(), "18446744073709551615");
+    assert_eq!(bare.value("Former"), None);
+    bare.remove("Tags");
+    assert!(Site::from_entity(bare.clone()).unwrap().tags.is_empty());
+    bare.set("Address", "{");
+    let error = Site::from_entity(bare.clone()).unwrap_err().to_string();
+    assert!(
+        error.contains("not the JSON of its type") && error.contains("property=Address"),
+        "{error}"
+    );
+    bare.remove("Address");
+    let error = Site::from_entity(bare).unwrap_err().to_string();
+    assert!(
+        error.contains("no such property property=Address partition_key=0000000007"),
+        "{error}"
+    );
+    table.delete().await;
+}
+
+/// Told apart by where they are, and by nothing that is stored.
+#[derive(Clone, Debug, PartialEq, TableEntity)]
+enum ByPlace {
+    #[table(partition_key_prefix = "Employee_", row_key_prefix = "Review_")]
+    Review(Entity),
+    #[table(partition_key_prefix = "Employee_")]
+    Employee(Entity),
+    #[table(partition_key_prefix = "Department_")]
+    Department(Entity),
+}
+
+#[tokio::test]
+async fn prefixes_of_partition_keys_tell_types_apart() {
+    let table = TestTable::create().await;
+    let items = [
+        ByPlace::Department(Entity::new("Department_Sales", "1")),
+        ByPlace::Review(Entity::new("Employee_00010", "Review_2026")),
+        ByPlace::Employee(Entity::new("Employee_00010", "self")),
+    ];
+    for item in &items {
+        table.insert_entity(item, None).await.unwrap();
+    }
+    let found: Vec<_> = table
+        .query_entities::<ByPlace>(None)
+        .map_ok(|stored| stored.into_value())
+        .try_collect()
+        .await
+        .unwrap();
+    assert_eq!(found, items);
+    let misplaced = ByPlace::Department(Entity::new("Employee_00010", "1"));
+    let error = table.insert_entity(&misplaced, None).await.unwrap_err().to_string();
+    assert!(
+        error.contains("the partition key does not tell the type: prefix=Department_"),
+        "{error}"
+    );
+    let stranger = Entity::new("Robot_1", "1");
+    assert!(ByPlace::from_entity(stranger).is_err());
     table.delete().await;
 }
 

@@ -61,7 +61,7 @@ pub(super) async fn run(connection: Option<&str>, name: &str, out: &mut impl Wri
     secondary_index(&table, out).await?;
     several_types(&table, out).await?;
     change_together(&table, out).await?;
-    table.delete(None).await
+    table.delete(None).await.map(|_| ())
 }
 
 async fn fill(table: &TableClient, out: &mut impl Write) -> Result<()> {
@@ -168,7 +168,7 @@ async fn change_together(table: &TableClient, out: &mut impl Write) -> Result<()
 async fn ask(table: &TableClient, out: &mut impl Write, what: &str, filter: Filter) -> Result<()> {
     let (cost, warning) = (filter.cost(), filter.warning());
     let options = QueryOptions { filter: Some(filter), explain: true, ..Default::default() };
-    let mut pages = table.query_entities::<Entity>(options).into_pages();
+    let mut pages = table.query_entities::<Entity>(options).by_page();
     let (mut found, mut requests, mut examined) = (0, 0, None);
     while let Some(page) = pages.next().await {
         let page = page?;

@@ -85,6 +85,6 @@ impl Denormalization {
             let copies = self.copies_of(&source.value, target.as_ref())?;
             transaction.update(&copies, UpdateMode::Merge, IfMatch::Any)?;
         }
-        Ok(table.submit_transaction(&transaction, None).await?.swap_remove(0))
+        Ok(table.submit_transaction(&transaction, None).await?.into_etags().swap_remove(0))
     }
 }

@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     fn stored(row: Row) -> Stored<Entity> {
-        Stored { value: row.entity, etag: "e".into(), timestamp: None }
+        Stored::new(row.entity, "e")
     }
 
     fn split(entity: &Entity) -> Result<Vec<Row>> {

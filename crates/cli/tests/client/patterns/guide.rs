@@ -86,7 +86,7 @@ async fn continuation_tokens_by_itself_and_by_hand() {
             continuation: token.take(),
             ..Default::default()
         };
-        let mut pages = table.query_entities::<Employee>(options).into_pages();
+        let mut pages = table.query_entities::<Employee>(options).by_page();
         let Some(page) = pages.next().await else { break };
         let entities = page.unwrap().entities.len();
         assert!(entities <= 50);

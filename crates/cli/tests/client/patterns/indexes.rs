@@ -399,7 +399,7 @@ async fn a_full_copy_is_one_look_up() {
     }
     let point = Filter::key("Sales", "email_jones000007@contoso.com");
     let options = QueryOptions { filter: Some(point), explain: true, ..Default::default() };
-    let mut pages = table.query_entities::<Entity>(options).into_pages();
+    let mut pages = table.query_entities::<Entity>(options).by_page();
     let page = pages.try_next().await.unwrap().unwrap();
     assert_eq!(page.entities.len(), 1);
     if table.account.is_tavola() {
