@@ -48,6 +48,13 @@ fn print(report: &CheckReport) -> std::io::Result<()> {
             files.leftovers
         )?;
     }
+    for link in &files.links_used {
+        writeln!(
+            stdout,
+            "Note: {}: its journal is missing in the store; the next start takes it back from here",
+            link.display()
+        )?;
+    }
     if let Some(tail) = &files.torn_tail {
         writeln!(stdout, "Note: {tail}; the next start cuts it off")?;
     }

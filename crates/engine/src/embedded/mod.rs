@@ -114,8 +114,9 @@ impl EmbeddedEngine {
         // If this fails, the committer ends as well, because the queue is dropped.
         let upkeep = spawn("tavola-upkeep", move || upkeep.run()).map_err(failed)?;
         let (running, ended) = sync_channel(0);
-        let watched = Arc::clone(&space);
-        let space_watch = spawn("tavola-space", move || watched.watch(&ended)).map_err(failed)?;
+        let (watched, journals) = (Arc::clone(&space), Arc::clone(&store));
+        let watch = move || watched.watch(&ended, || journals.look_at_journals());
+        let space_watch = spawn("tavola-space", watch).map_err(failed)?;
         let shared = Shared {
             queue: Some(queue),
             lone_commits,
@@ -355,3 +356,7 @@ mod image_tests;
 #[cfg(all(test, unix))]
 #[path = "flip_tests.rs"]
 mod flip_tests;
+
+#[cfg(all(test, unix))]
+#[path = "loss_tests.rs"]
+mod loss_tests;

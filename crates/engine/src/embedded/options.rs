@@ -71,16 +71,53 @@ pub enum OpenError {
         path.display()
     )]
     Foreign { path: PathBuf, entry: String },
-    #[error("{} is damaged at byte {offset}: {detail}; restore the folder from a backup", file.display())]
+    #[error(
+        "{} {} missing; the data folder was in use and is no longer whole. {ADVICE}",
+        list(missing),
+        are(missing)
+    )]
+    Incomplete { missing: Vec<PathBuf> },
+    #[error("{} is damaged at byte {offset}: {detail}. {ADVICE}", file.display())]
     Corrupt { file: PathBuf, offset: u64, detail: String },
+    #[error(
+        "{} is on a disk of {} MB, and {} MB are needed: the journal alone takes 64 MB before it is given back. \
+         Give it a larger disk, or reserve nothing on this one (--disk-reserve-mb 0), or keep everything in memory \
+         (--in-memory)",
+        path.display(), total_bytes >> 20, needed_bytes >> 20
+    )]
+    SmallDisk { path: PathBuf, total_bytes: u64, needed_bytes: u64 },
     #[error("cannot use {}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("cannot open the store in {}: {source}", path.display())]
+    #[error("the store in {} cannot be opened: {source}. {ADVICE}", path.display())]
     Store { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+/// What to do about a folder that is not what was written to it.
+const ADVICE: &str = "Nothing was removed. `tavola check DIR` lists all that is damaged, and \
+    `tavola salvage DIR --to NEW_DIR` copies every row that can still be read; or restore a backup";
+
+/// The files that are named in a message; more are only counted.
+const NAMED_FILES_MAX: usize = 8;
+
+fn list(files: &[PathBuf]) -> String {
+    let named: Vec<_> =
+        files.iter().take(NAMED_FILES_MAX).map(|file| file.display().to_string()).collect();
+    match files.len() - named.len() {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+fn are(files: &[PathBuf]) -> &'static str {
+    if files.len() == 1 { "is" } else { "are" }
 }
 
 impl OpenError {
     pub(crate) fn corrupt(file: &Path, offset: u64, detail: impl Into<String>) -> Self {
         Self::Corrupt { file: file.into(), offset, detail: detail.into() }
+    }
+
+    pub(crate) fn missing(file: &Path) -> Self {
+        Self::Incomplete { missing: vec![file.into()] }
     }
 }

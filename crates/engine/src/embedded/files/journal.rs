@@ -78,15 +78,24 @@ pub(crate) fn list(store: &Path) -> io::Result<Vec<PathBuf>> {
     let mut journals = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        let is_journal = path.extension().is_some_and(|extension| extension == "jnl");
-        let id = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
         // A name that is no number is left to fjall, which refuses it.
-        if let (true, Some(id)) = (is_journal, id) {
+        if let Some(id) = id_of(&path) {
             journals.push((id, path));
         }
     }
     journals.sort_unstable();
     Ok(journals.into_iter().map(|(_, path)| path).collect())
+}
+
+/// The name of the journal with this number.
+pub(crate) fn name_of(id: u64) -> String {
+    format!("{id}.jnl")
+}
+
+/// The number of a journal; `None` if this is none.
+pub(crate) fn id_of(path: &Path) -> Option<u64> {
+    let is_journal = path.extension().is_some_and(|extension| extension == "jnl");
+    path.file_stem().filter(|_| is_journal).and_then(|stem| stem.to_str()?.parse().ok())
 }
 
 /// What a journal holds up to its end, or up to the first damage.

@@ -149,9 +149,10 @@ impl DiskSpace {
         Some(Turn { space: self, _guard: guard })
     }
 
-    /// Looks every second until `ended` is.
-    pub(crate) fn watch(&self, ended: &Receiver<()>) {
+    /// Looks every second until `ended` is, and does what is to be done as often.
+    pub(crate) fn watch(&self, ended: &Receiver<()>, also: impl Fn()) {
         while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+            also();
             self.look();
         }
     }

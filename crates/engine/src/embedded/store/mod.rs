@@ -28,9 +28,8 @@ use fjall::{AbstractTree, Database, Keyspace, OwnedWriteBatch, PersistMode, Read
 
 use crate::embedded::commit::group::{CommitError, Overlay, Sink};
 use crate::embedded::files::clean_mark::{self, CleanMark};
-use crate::embedded::files::folder;
-use crate::embedded::files::journal;
-use crate::embedded::files::manifest;
+use crate::embedded::files::journal_links::{self, JournalLinks};
+use crate::embedded::files::{folder, inventory, journal, manifest, store_record};
 use crate::embedded::options::{EmbeddedOptions, OpenError};
 use crate::embedded::store::database::{WHICH_FILE, open_database, unreadable};
 use crate::embedded::store::disk_space::{Admission, DiskSpace};
@@ -63,6 +62,7 @@ pub(crate) struct Store {
     is_settled: AtomicBool,
     /// Deletions in tables, as of the last look.
     deletions: AtomicU64,
+    journals: JournalLinks,
     mark: CleanMark,
     _lock: File,
     #[cfg(test)]
@@ -79,13 +79,25 @@ pub(crate) struct StoreSnapshot {
 impl Store {
     pub(crate) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Self, OpenError> {
         let lock = folder::claim(path)?;
-        let store_path = folder::store_path(path)?;
-        clean_mark::verify(path, &store_path)?;
+        let store_path = folder::store_folder(path);
+        let inventory = inventory::take(path, &store_path)?;
+        if !inventory.is_used {
+            folder::remove_unfinished(&store_path)?;
+        }
+        clean_mark::verify(inventory.mark.as_ref(), &store_path)?;
         manifest::check(&store_path)?;
         // ORDER: the mark goes before anything is changed, and stays if nothing is.
-        clean_mark::remove(path)?;
+        clean_mark::remove_stopped(path, inventory.mark.as_ref())?;
+        journal_links::restore(path, &store_path, &inventory.to_restore)?;
         journal::check(&store_path)?;
+        if inventory.is_used {
+            folder::ensure_store_lock(&store_path)?;
+        }
+        let journals = JournalLinks::begin(path, &store_path)?;
         let (database, keyspace) = open_database(&store_path, options)?;
+        // ORDER: nothing is acknowledged before the folder says what it has.
+        store_record::write_if_absent(path, &store_path)?;
+        journals.look();
         Ok(Self {
             latest: RwLock::new(Arc::new(database.snapshot())),
             keyspace,
@@ -95,6 +107,7 @@ impl Store {
             quiet_strategy: Arc::new(compaction::leveled().with_l0_threshold(1)),
             is_settled: AtomicBool::new(false),
             deletions: AtomicU64::new(0),
+            journals,
             mark: CleanMark::new(path, &store_path),
             _lock: lock,
             #[cfg(test)]
@@ -199,6 +212,8 @@ impl Store {
             nothing_written: matches!(error, fjall::Error::Poisoned),
             message: format!("cannot commit to {}: {error}", self.path.display()),
         })?;
+        // ORDER: before anyone is told, so that a journal that holds what was acknowledged is missed if it goes.
+        self.journals.committed();
         self.is_settled.store(false, Ordering::Relaxed);
         self.publish();
         Ok(())
@@ -286,6 +301,11 @@ impl Store {
         })?;
         // A flush in between changes the version as well; then there is one look too many.
         Ok(tree.current_version().id() != version)
+    }
+
+    /// Notes which journals fjall has removed.
+    pub(crate) fn look_at_journals(&self) {
+        self.journals.look();
     }
 
     /// Looks how many deletions there are in tables.
