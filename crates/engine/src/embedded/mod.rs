@@ -38,7 +38,7 @@ use commit::job::{Job, Pending};
 use scan::inline_scan::{DELETIONS_MAX, InlineScan};
 use scan::row_scan::RowScan;
 use store::compactor::{Compactor, Wait};
-use store::disk_space::DiskSpace;
+use store::disk_space::{DiskSpace, fit_to_disk};
 use store::{Store, StoreSink, StoreSnapshot, drop_range};
 
 pub use check::{CheckedRows, FileProblem, FilesReport, FolderCheck};
@@ -88,6 +88,7 @@ impl EmbeddedEngine {
     ///
     /// See [`OpenError`]; nothing was changed then, except that a torn journal tail may have been cut off.
     pub fn open(path: impl AsRef<Path>, options: EmbeddedOptions) -> Result<Self, OpenError> {
+        let options = fit_to_disk(path.as_ref(), options)?;
         let store = Arc::new(Store::open(path.as_ref(), &options)?);
         let stats = Arc::new(Stats::default());
         let (queue, requests) = sync_channel(options.queue_requests_max);
@@ -114,8 +115,13 @@ impl EmbeddedEngine {
         // If this fails, the committer ends as well, because the queue is dropped.
         let upkeep = spawn("tavola-upkeep", move || upkeep.run()).map_err(failed)?;
         let (running, ended) = sync_channel(0);
-        let (watched, journals) = (Arc::clone(&space), Arc::clone(&store));
-        let watch = move || watched.watch(&ended, || journals.look_at_journals());
+        let (watched, watched_store) = (Arc::clone(&space), Arc::clone(&store));
+        let every_second = move || {
+            watched_store.look_at_journals();
+            watched.set_unflushed(watched_store.unflushed_bytes());
+        };
+        let watched = Arc::clone(&space);
+        let watch = move || watched.watch(&ended, every_second);
         let space_watch = spawn("tavola-space", watch).map_err(failed)?;
         let shared = Shared {
             queue: Some(queue),

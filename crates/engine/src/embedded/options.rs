@@ -22,11 +22,12 @@ pub struct EmbeddedOptions {
     /// write buffers and indexes, the whole process below half a gigabyte.
     pub cache_bytes: u64,
     /// When a write buffer (memtable) is flushed to a table. Up to four more may wait to be flushed. 32 MiB: the
-    /// journal to be read again after a crash stays below about 130 MB, well under a second. Fixed when the folder
-    /// is created.
+    /// journal to be read again after a crash stays below about 130 MB, well under a second. At most a sixteenth of the
+    /// disk. Fixed when the folder is created.
     pub memtable_bytes: u64,
     /// Room on the disk below which writes are refused, until there is more; below a quarter of it deletions are as well.
-    /// At most a quarter of the disk. 128 MiB are two write buffers and a journal.
+    /// At most a quarter of the disk, which has 120 MiB at least unless this is 0. 128 MiB are two write buffers and a
+    /// journal.
     pub disk_reserve_bytes: u64,
     /// Files of tables that are kept open.
     pub cached_files_max: usize,

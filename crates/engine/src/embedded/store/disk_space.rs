@@ -12,13 +12,14 @@
 //! makes what has to be merged larger, and fjall would stop the committer in the midst of a commit, for as long as it
 //! takes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::embedded::locks::lock_if_free;
+use crate::embedded::options::{EmbeddedOptions, OpenError};
 use crate::embedded::stats::Stats;
 
 /// How often to look when little is written.
@@ -26,6 +27,13 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// Of a small disk the reserve is at most a quarter.
 const SHARE_MAX: u64 = 4;
+
+/// The smallest disk on which all this holds. fjall gives a journal back after 64 MB, so there are 61 MiB and what two
+/// memtables hold beside the tables and the reserve; on less, deleting everything would not make room.
+const DISK_BYTES_MIN: u64 = 120 * 1024 * 1024;
+
+/// On a small disk a memtable is at most this share: the reserve has room to flush two of them, and some more.
+const MEMTABLE_SHARE: u64 = 16;
 
 /// The share of the reserve that is the second line.
 const LAST_SHARE: u64 = 4;
@@ -54,8 +62,11 @@ pub(crate) struct DiskSpace {
     taking: AtomicU8,
     /// What is taken at most because merging waits for room and has piled up, a [`Admission`].
     limit: AtomicU8,
-    /// Bytes committed since the last look.
+    /// Bytes committed since the last look, and those after which to look again.
     committed: AtomicU64,
+    look_after: AtomicU64,
+    /// Bytes in memory that will be flushed to tables, as of the last commit or second.
+    unflushed: AtomicU64,
     /// Bytes that may be committed until the merging is over that is under way, and those that have been.
     allowance: AtomicU64,
     committed_meanwhile: AtomicU64,
@@ -88,6 +99,8 @@ impl DiskSpace {
             taking: AtomicU8::new(Admission::Everything as u8),
             limit: AtomicU8::new(Admission::Everything as u8),
             committed: AtomicU64::new(0),
+            look_after: AtomicU64::new(0),
+            unflushed: AtomicU64::new(0),
             allowance: AtomicU64::new(u64::MAX),
             committed_meanwhile: AtomicU64::new(0),
             turn: Mutex::new(()),
@@ -120,7 +133,7 @@ impl DiskSpace {
                 tracing::error!("much waits to be merged: refusing writes, deletions excepted");
             }
             Admission::Nothing => {
-                tracing::error!("too much waits to be merged: refusing all writes")
+                tracing::error!("too much waits to be merged: refusing all writes");
             }
         }
         self.look();
@@ -162,9 +175,14 @@ impl DiskSpace {
     pub(crate) fn committed(&self, bytes: u64) {
         self.committed_meanwhile.fetch_add(bytes, Ordering::Relaxed);
         let committed = self.committed.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if committed > self.reserve_bytes / 16 {
+        if committed > self.look_after.load(Ordering::Relaxed) {
             self.look();
         }
+    }
+
+    /// So much is in memory and will take room when it is flushed, which must not fail.
+    pub(crate) fn set_unflushed(&self, bytes: u64) {
+        self.unflushed.store(bytes, Ordering::Relaxed);
     }
 
     fn look(&self) {
@@ -179,9 +197,11 @@ impl DiskSpace {
         let reserve = self.reserve(room);
         let committed = self.committed_meanwhile.load(Ordering::Relaxed);
         let is_used_up = committed >= self.allowance.load(Ordering::Relaxed);
-        let taking = if room.free < reserve / LAST_SHARE {
+        self.look_after.store(reserve / 16, Ordering::Relaxed);
+        let flush = self.flush_bytes(reserve);
+        let taking = if room.free < flush.max(reserve / LAST_SHARE) {
             Admission::Nothing
-        } else if room.free < reserve || is_used_up {
+        } else if room.free < reserve.max(flush + reserve / LAST_SHARE) || is_used_up {
             Admission::Deletions
         } else {
             Admission::Everything
@@ -215,6 +235,12 @@ impl DiskSpace {
         Admission::stored(&self.taking)
     }
 
+    /// What flushing all that is in memory takes, with the indexes of its tables; who reserves nothing does not ask.
+    fn flush_bytes(&self, reserve: u64) -> u64 {
+        let unflushed = if reserve == 0 { 0 } else { self.unflushed.load(Ordering::Relaxed) };
+        unflushed + unflushed / 8
+    }
+
     fn reserve(&self, room: Room) -> u64 {
         self.reserve_bytes.min(room.total / SHARE_MAX)
     }
@@ -238,16 +264,40 @@ impl DiskSpace {
         self.ask()
     }
 
-    #[cfg(unix)]
     fn ask(&self) -> Option<Room> {
-        let disk = rustix::fs::statvfs(&self.folder).ok()?;
-        Some(Room { free: disk.f_bavail * disk.f_frsize, total: disk.f_blocks * disk.f_frsize })
+        ask(&self.folder)
     }
+}
 
-    #[cfg(not(unix))]
-    fn ask(&self) -> Option<Room> {
-        None
+#[cfg(unix)]
+fn ask(folder: &Path) -> Option<Room> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(Room { free: disk.f_bavail * disk.f_frsize, total: disk.f_blocks * disk.f_frsize })
+}
+
+#[cfg(not(unix))]
+fn ask(_folder: &Path) -> Option<Room> {
+    None
+}
+
+/// The options for a folder that is, or will be, at `path`, with memtables that fit its disk.
+///
+/// # Errors
+///
+/// [`OpenError::SmallDisk`] where the reserve could not be kept.
+pub(crate) fn fit_to_disk(
+    path: &Path,
+    mut options: EmbeddedOptions,
+) -> Result<EmbeddedOptions, OpenError> {
+    let existing = std::path::absolute(path).ok();
+    let room = existing.and_then(|path| path.ancestors().find_map(ask));
+    let Some(room) = room.filter(|_| options.disk_reserve_bytes > 0) else { return Ok(options) };
+    if room.total < DISK_BYTES_MIN {
+        let (total_bytes, needed_bytes) = (room.total, DISK_BYTES_MIN);
+        return Err(OpenError::SmallDisk { path: path.into(), total_bytes, needed_bytes });
     }
+    options.memtable_bytes = options.memtable_bytes.min(room.total / MEMTABLE_SHARE);
+    Ok(options)
 }
 
 impl Turn<'_> {
@@ -305,6 +355,30 @@ mod tests {
             assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), u64::from(is_full));
             assert_eq!(space.stats.disk_free_bytes.load(Ordering::Relaxed), free);
         }
+    }
+
+    #[test]
+    fn what_is_in_memory_can_always_be_flushed() {
+        let space = space(100);
+        space.set_unflushed(80);
+        for (free, taking) in [
+            (115, Admission::Everything),
+            (114, Admission::Deletions),
+            (90, Admission::Deletions),
+            (89, Admission::Nothing),
+        ] {
+            space.learn(Room { free, total: 10_000 });
+            assert_eq!(space.taking(), taking, "{free}");
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_folder_that_is_not_there_yet_has_a_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = EmbeddedOptions::default();
+        let fitted = fit_to_disk(&folder.path().join("not/there"), options).unwrap();
+        assert!(fitted.memtable_bytes <= options.memtable_bytes && fitted.memtable_bytes > 0);
     }
 
     #[test]

@@ -176,6 +176,7 @@ impl Sink for StoreSink {
         let value_bytes = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
         let bytes: usize = overlay.iter().map(|(key, value)| key.len() + value_bytes(value)).sum();
         self.store.commit(overlay)?;
+        self.space.set_unflushed(self.store.unflushed_bytes());
         self.space.committed(bytes as u64);
         // Full means that it is nudged already.
         let _ = self.nudge.try_send(());
