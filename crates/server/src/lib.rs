@@ -25,5 +25,6 @@ mod storage;
 mod table;
 
 pub use operator::check::{CheckProgress, CheckReport, check};
+pub use operator::salvage::{SalvageError, SalvageReport, salvage};
 pub use start::{RunningServer, StartError, start};
 pub use tavola_engine::panic_message;

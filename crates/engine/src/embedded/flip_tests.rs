@@ -100,7 +100,7 @@ fn settings() -> (u64, u64, String) {
     (flips, state, format!("TAVOLA_FLIPS={flips} TAVOLA_TEST_SEED={seed}"))
 }
 
-fn options() -> EmbeddedOptions {
+pub(super) fn options() -> EmbeddedOptions {
     EmbeddedOptions { memtable_bytes: 16 * 1024, ..EmbeddedOptions::default() }
 }
 
@@ -197,7 +197,7 @@ fn names(error: &OpenError, file: &Path) -> bool {
 }
 
 /// The first bytes and the last ones by turns, then anywhere.
-fn offset_in(len: usize, turn: u64, state: &mut u64) -> usize {
+pub(super) fn offset_in(len: usize, turn: u64, state: &mut u64) -> usize {
     let turn = turn as usize;
     match turn % 4 {
         0 => (turn / 4).min(len - 1),
@@ -206,7 +206,7 @@ fn offset_in(len: usize, turn: u64, state: &mut u64) -> usize {
     }
 }
 
-fn flipped(bytes: &[u8], offset: usize, mask: u8) -> Vec<u8> {
+pub(super) fn flipped(bytes: &[u8], offset: usize, mask: u8) -> Vec<u8> {
     let mut flipped = bytes.to_vec();
     flipped[offset] ^= mask;
     flipped
@@ -220,7 +220,7 @@ pub(super) fn written(path: &Path) -> Vec<u8> {
 }
 
 /// A copy of the folder with other bytes in one file. Tables are never written again, so they are only linked.
-fn copy_with(folder: &Path, changed: &Path, bytes: &[u8]) -> tempfile::TempDir {
+pub(super) fn copy_with(folder: &Path, changed: &Path, bytes: &[u8]) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for file in files(folder) {
         let (from, to) = (folder.join(&file), copy.path().join(&file));

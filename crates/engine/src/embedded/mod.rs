@@ -13,6 +13,7 @@ mod commit;
 mod files;
 mod locks;
 mod options;
+mod salvage;
 mod scan;
 mod stats;
 mod store;
@@ -43,6 +44,7 @@ use store::{Store, StoreSink, StoreSnapshot, drop_range};
 
 pub use check::{CheckedRows, FileProblem, FilesReport, FolderCheck};
 pub use options::{EmbeddedOptions, OpenError};
+pub use salvage::{Loss, Salvage};
 pub use stats::{Histogram, Stats};
 
 /// Ordered bytes in a folder. Cheap to clone; the folder is released when the last clone and the last snapshot
@@ -366,3 +368,7 @@ mod flip_tests;
 #[cfg(all(test, unix))]
 #[path = "loss_tests.rs"]
 mod loss_tests;
+
+#[cfg(all(test, unix))]
+#[path = "salvage_tests.rs"]
+mod salvage_tests;

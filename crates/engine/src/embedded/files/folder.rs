@@ -83,6 +83,22 @@ pub(crate) fn hold(path: &Path) -> Result<Option<File>, OpenError> {
         return Err(OpenError::Missing { path: path.into() });
     }
     read_marker(path)?;
+    hold_lock(path)
+}
+
+/// The same for a folder that may have lost its marker.
+pub(crate) fn hold_damaged(path: &Path) -> Result<Option<File>, OpenError> {
+    let has_rows = store_folder(path).is_dir() || path.join("journals").is_dir();
+    if !has_rows {
+        return Err(OpenError::Missing { path: path.into() });
+    }
+    if let Err(error @ OpenError::NewerVersion { .. }) = read_marker(path) {
+        return Err(error);
+    }
+    hold_lock(path)
+}
+
+fn hold_lock(path: &Path) -> Result<Option<File>, OpenError> {
     let lock = match File::open(path.join(LOCK)) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -49,9 +49,14 @@ struct Named {
     has_failed: bool,
 }
 
+/// Where the second links are.
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
+    path.join(LINKS)
+}
+
 /// The second link of a journal.
 pub(crate) fn link_of(path: &Path, id: u64) -> PathBuf {
-    path.join(LINKS).join(journal::name_of(id))
+    folder_of(path).join(journal::name_of(id))
 }
 
 /// Removes all second links; nobody needs them any more.

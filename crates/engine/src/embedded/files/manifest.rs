@@ -87,7 +87,7 @@ pub(crate) fn trees(store: &Path) -> Result<Vec<Tree>, OpenError> {
 
 impl Tree {
     /// Reads what `current` leads to; `None` if the making of this tree was interrupted.
-    fn read(folder: &Path) -> Result<Option<Self>, OpenError> {
+    pub(crate) fn read(folder: &Path) -> Result<Option<Self>, OpenError> {
         let current = folder.join(CURRENT);
         let bytes = match fs::read(&current) {
             Ok(bytes) => bytes,
