@@ -121,4 +121,12 @@ impl OpenError {
     pub(crate) fn missing(file: &Path) -> Self {
         Self::Incomplete { missing: vec![file.into()] }
     }
+
+    /// The files that this says are missing.
+    pub(crate) fn missing_files(&self) -> &[PathBuf] {
+        match self {
+            Self::Incomplete { missing } => missing,
+            _ => &[],
+        }
+    }
 }

@@ -48,22 +48,33 @@ pub(crate) struct Named {
 }
 
 /// Checks the heads of all files in fjall's folder `store`; does nothing if there is none yet.
+///
+/// # Errors
+///
+/// All files that are missing, or the first that is damaged, with a word on the others.
 pub(crate) fn check(store: &Path) -> Result<(), OpenError> {
-    for tree in trees(store)? {
+    let trees = trees(store)?;
+    let mut errors = Vec::new();
+    for tree in &trees {
         let values: HashSet<u64> = tree.values.iter().map(|file| file.id).collect();
-        for file in &tree.values {
-            blocks::check_value_file_head(&file.open()?)?;
-        }
-        for file in &tree.tables {
-            let table = file.open()?;
-            blocks::check_table_head(&table, &values)?;
-            // fjall's list of trees is small, is read at once, and without it fjall cannot open.
-            if tree.folder.ends_with("0") {
-                blocks::check_table(&table)?;
-            }
-        }
+        let check_values = |file: &Named| blocks::check_value_file_head(&file.open()?);
+        errors.extend(tree.values.iter().filter_map(|file| check_values(file).err()));
+        errors.extend(tree.tables.iter().filter_map(|file| tree.check_table(file, &values).err()));
     }
-    Ok(())
+    let files: usize = trees.iter().map(|tree| tree.tables.len() + tree.values.len()).sum();
+    let sound = files - errors.len();
+    let missing: Vec<PathBuf> = errors.iter().flat_map(OpenError::missing_files).cloned().collect();
+    if !missing.is_empty() {
+        return Err(OpenError::Incomplete { missing });
+    }
+    match errors.into_iter().next() {
+        Some(OpenError::Corrupt { file, offset, detail }) => {
+            let detail = format!("{detail}. Of {files} files with rows {sound} look sound");
+            Err(OpenError::Corrupt { file, offset, detail })
+        }
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
 }
 
 /// The trees in fjall's folder: its own list of keyspaces, and the one with our rows.
@@ -123,6 +134,13 @@ impl Tree {
         };
         let (tables, values) = (named(TABLES, tables), named(VALUES, values));
         Ok(Some(Self { folder: folder.into(), current, manifest, tables, values }))
+    }
+
+    fn check_table(&self, file: &Named, value_files: &HashSet<u64>) -> Result<(), OpenError> {
+        let table = file.open()?;
+        blocks::check_table_head(&table, value_files)?;
+        // fjall's list of trees is small, is read at once, and without it fjall cannot open.
+        if self.folder.ends_with("0") { blocks::check_table(&table) } else { Ok(()) }
     }
 
     /// How many files there are that the manifest does not name.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use crate::embedded::files::clean_mark::Mark;
 use crate::embedded::files::journal::{self, Entry};
 use crate::embedded::files::journal_links;
 use crate::embedded::salvage::{Content, Loss, Version};
@@ -22,21 +23,24 @@ pub(super) struct Journals {
 }
 
 impl Journals {
-    /// Those in the store, and those of which only the second link is left.
-    pub(super) fn find(path: &Path, store: &Path, trees: Vec<u64>, is_stopped: bool) -> Self {
-        let mut files = BTreeMap::new();
-        let links = journal_links::folder_of(path);
-        for file in
-            [links.as_path(), store].iter().flat_map(|folder| journal::list(folder)).flatten()
-        {
-            let Some(id) = journal::id_of(&file) else { continue };
-            let bytes = |file: &Path| journal_links::content_bytes(file).unwrap_or(0);
-            let is_better =
-                files.get(&id).is_none_or(|other: &PathBuf| bytes(&file) >= bytes(other));
-            if is_better {
-                files.insert(id, file);
+    /// Those in the store, and those of which only the second link is left. Without a mark that speaks of links they may
+    /// be of long ago: an older version leaves them lying.
+    pub(super) fn find(path: &Path, store: &Path, trees: Vec<u64>, mark: Option<&Mark>) -> Self {
+        let numbered = |folder: &Path| -> BTreeMap<u64, PathBuf> {
+            let files = journal::list(folder).unwrap_or_default();
+            files.into_iter().filter_map(|file| Some((journal::id_of(&file)?, file))).collect()
+        };
+        let mut files = numbered(store);
+        let oldest = files.keys().next().copied().unwrap_or(0);
+        let mut links = numbered(&journal_links::folder_of(path));
+        links.retain(|id, _| *id >= oldest || matches!(mark, Some(Mark::Running(_))));
+        let bytes = |file: &Path| journal_links::content_bytes(file).unwrap_or(0);
+        for (id, link) in links {
+            if files.get(&id).is_none_or(|file| bytes(file) < bytes(&link)) {
+                files.insert(id, link);
             }
         }
+        let is_stopped = matches!(mark, Some(Mark::Stopped(_)));
         Self { files: files.into_values().collect(), trees, is_stopped }
     }
 

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use crate::embedded::files::clean_mark::{self, Mark};
+use crate::embedded::files::clean_mark;
 use crate::embedded::files::manifest::{self, KEYSPACES, TABLES, Tree};
 use crate::embedded::files::{folder, inventory};
 use crate::embedded::options::OpenError;
@@ -93,14 +93,13 @@ impl Salvage {
         let mut losses = Vec::new();
         let inventory = inventory::take(path, &store);
         let mark = clean_mark::read(path).unwrap_or_default();
-        let is_stopped = matches!(mark, Some(Mark::Stopped(_)));
         let verified = clean_mark::verify(mark.as_ref(), &store).err();
         let told = inventory.err().into_iter().chain(verified);
         losses.extend(told.flat_map(Loss::of_error).filter(|loss| loss.is_about_rows(&store)));
         let folders = tree_folders(&store);
         let trees = folders.iter().map(|folder| SalvagedTree::find(folder, &mut losses)).collect();
         let ids = folders.iter().filter_map(|folder| number_of(folder)).collect();
-        let journals = Journals::find(path, &store, ids, is_stopped);
+        let journals = Journals::find(path, &store, ids, mark.as_ref());
         Ok(Self { trees, journals, losses: distinct(losses), _lock: lock })
     }
 
