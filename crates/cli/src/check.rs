@@ -20,7 +20,7 @@ const PROGRESS_BYTES_MIN: u64 = 1 << 30;
 pub(crate) fn run(options: &CheckOptions) -> anyhow::Result<()> {
     let mut told = 0;
     let report = check(&options.folder, move |progress| show(progress, &mut told))?;
-    print(&report)?;
+    print(&report, options)?;
     match report.problem_count() {
         0 => Ok(()),
         1 => bail!("1 problem found in {}", options.folder.display()),
@@ -28,7 +28,7 @@ pub(crate) fn run(options: &CheckOptions) -> anyhow::Result<()> {
     }
 }
 
-fn print(report: &CheckReport) -> std::io::Result<()> {
+fn print(report: &CheckReport, options: &CheckOptions) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     let files = &report.files;
     writeln!(
@@ -48,6 +48,13 @@ fn print(report: &CheckReport) -> std::io::Result<()> {
             files.leftovers
         )?;
     }
+    for link in &files.links_used {
+        writeln!(
+            stdout,
+            "Note: {}: its journal is missing in the store; the next start takes it back from here",
+            link.display()
+        )?;
+    }
     if let Some(tail) = &files.torn_tail {
         writeln!(stdout, "Note: {tail}; the next start cuts it off")?;
     }
@@ -63,6 +70,12 @@ fn print(report: &CheckReport) -> std::io::Result<()> {
     }
     if report.is_sound() {
         writeln!(stdout, "The data folder is sound")?;
+    } else {
+        let folder = options.folder.display();
+        writeln!(
+            stdout,
+            "`tavola salvage {folder} --to NEW_DIR` copies every row that can still be read"
+        )?;
     }
     stdout.flush()
 }

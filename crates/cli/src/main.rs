@@ -7,6 +7,7 @@ mod health;
 mod logging;
 mod options;
 mod private;
+mod salvage;
 mod serve;
 
 use clap::{Parser, Subcommand};
@@ -15,6 +16,7 @@ use crate::cert::CertOptions;
 use crate::check::CheckOptions;
 use crate::health::HealthOptions;
 use crate::options::ServeOptions;
+use crate::salvage::SalvageOptions;
 
 /// Requests are many small allocations; the system's allocator spent a tenth of the time on them.
 #[global_allocator]
@@ -42,6 +44,8 @@ enum Command {
     Serve(Box<ServeOptions>),
     /// Verify a data folder that no service is using
     Check(CheckOptions),
+    /// Copy what can still be read of a damaged data folder into a new one
+    Salvage(SalvageOptions),
     /// Make a certificate for development
     Cert(CertOptions),
     /// Ask a running service whether it is well
@@ -54,6 +58,7 @@ fn main() -> anyhow::Result<()> {
         None => serve::run(arguments.serve),
         Some(Command::Serve(options)) => serve::run(*options),
         Some(Command::Check(options)) => check::run(&options),
+        Some(Command::Salvage(options)) => salvage::run(&options),
         Some(Command::Cert(options)) => cert::run(&options),
         Some(Command::Health(options)) => health::run(&options),
     }

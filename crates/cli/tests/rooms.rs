@@ -25,8 +25,14 @@ const SERVER: &[&[&str]] = &[
 ];
 
 /// The embedded engine, likewise.
-const EMBEDDED: &[&[&str]] =
-    &[&["locks", "options", "stats"], &["files"], &["commit"], &["store"], &["scan"], &["check"]];
+const EMBEDDED: &[&[&str]] = &[
+    &["locks", "options", "stats"],
+    &["files"],
+    &["commit"],
+    &["store"],
+    &["scan"],
+    &["check", "salvage"],
+];
 
 #[test]
 fn rooms_of_the_server_know_only_what_lies_below() {

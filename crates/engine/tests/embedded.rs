@@ -102,8 +102,10 @@ fn an_interrupted_first_start_is_taken_up() {
     fs::create_dir(folder.path().join("lost+found")).unwrap();
     fs::write(folder.path().join("TAVOLA.tmp"), "tav").unwrap();
     drop(open(folder.path()));
-    // fjall writes its version file last. A first start that was interrupted has not stopped in order.
+    // fjall writes its version file last. A first start that was interrupted has not stopped in order, and the folder
+    // does not say yet that it has a store.
     fs::remove_file(folder.path().join("TAVOLA.clean")).unwrap();
+    fs::remove_file(folder.path().join("TAVOLA.store")).unwrap();
     fs::remove_dir_all(folder.path().join("store")).unwrap();
     fs::create_dir_all(folder.path().join("store/keyspaces")).unwrap();
     fs::write(folder.path().join("store/0.jnl"), [0; 100]).unwrap();
@@ -112,7 +114,7 @@ fn an_interrupted_first_start_is_taken_up() {
     // With rows in it, the store is not to be removed.
     fs::remove_file(folder.path().join("TAVOLA.clean")).unwrap();
     fs::remove_file(folder.path().join("store/version")).unwrap();
-    assert!(matches!(try_open(folder.path()), Err(OpenError::Corrupt { .. })));
+    assert!(matches!(try_open(folder.path()), Err(OpenError::Incomplete { .. })));
     assert!(folder.path().join("store/keyspaces/1").exists());
 }
 

@@ -29,6 +29,7 @@ mod tenant;
 mod test_hooks;
 
 pub use operator::check::{CheckProgress, CheckReport, check};
+pub use operator::salvage::{SalvageError, SalvageReport, salvage};
 pub use services::SERVICES;
 pub use start::{RunningServer, StartError, start};
 pub use tavola_engine::panic_message;

@@ -10,6 +10,7 @@ use azure_core::http::{
     ClientMethodOptions, ClientOptions, Method, Pipeline, PipelineSendOptions, Request, Transport,
     Url,
 };
+use tavola_wire::uri::percent::push_encoded;
 use tracing::{Instrument, Span, field};
 
 use super::attempts::{Attempts, AttemptsPolicy};
@@ -294,7 +295,7 @@ fn request_url(endpoint: &Url, call: &Call<'_>) -> Url {
             }
             query.push_str(name);
             query.push('=');
-            percent_encode(value, &mut query);
+            push_encoded(value, &mut query);
         }
         url.set_query(Some(&query));
     }
@@ -315,20 +316,6 @@ fn secondary_of(endpoint: &Url) -> Result<Url> {
         path => url.set_path(&format!("{path}-secondary")),
     }
     Ok(url)
-}
-
-/// Encodes everything but the unreserved characters, so that no part of the way reads it otherwise.
-pub(crate) fn percent_encode(value: &str, out: &mut String) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            out.push(char::from(HEX[usize::from(byte >> 4)]));
-            out.push(char::from(HEX[usize::from(byte & 15)]));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! copies of the journals and manifests, so that whatever fjall does at a start (cutting a torn tail, flushing,
 //! removing what no manifest names) happens to the shadow.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -16,10 +17,9 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::embedded::files::archive::Archive;
 use crate::embedded::files::blocks;
-use crate::embedded::files::clean_mark;
-use crate::embedded::files::folder;
-use crate::embedded::files::journal;
 use crate::embedded::files::manifest::{self, Named, Tree};
+use crate::embedded::files::store_record::StoreRecord;
+use crate::embedded::files::{clean_mark, folder, inventory, journal, journal_links};
 use crate::embedded::options::{EmbeddedOptions, OpenError};
 use crate::embedded::scan::row_scan::RowScan;
 use crate::embedded::store::Store;
@@ -51,6 +51,8 @@ pub struct FilesReport {
     /// Where a batch begins that was being written when the machine or the process stopped. Nobody was told that it
     /// is durable; the next start cuts it off.
     pub torn_tail: Option<FileProblem>,
+    /// Second links to journals that are missing in the store; the next start takes them back.
+    pub links_used: Vec<PathBuf>,
     pub problems: Vec<FileProblem>,
 }
 
@@ -79,20 +81,35 @@ impl FolderCheck {
     /// Checks every byte of every file. `progress` is told how many bytes of how many are done.
     pub fn files(&self, progress: &mut dyn FnMut(u64, u64)) -> FilesReport {
         let mut report = FilesReport::default();
-        let version = folder::check_store_version(&self.store);
-        report.problems.extend(version.err().map(FileProblem::from));
+        match inventory::take(&self.path, &self.store) {
+            Ok(inventory) => {
+                let verified = clean_mark::verify(inventory.mark.as_ref(), &self.store);
+                report.problems.extend(verified.err().into_iter().flat_map(FileProblem::all));
+                let restored = |&id| journal_links::link_of(&self.path, id);
+                report.links_used = inventory.to_restore.iter().map(restored).collect();
+            }
+            Err(error) => report.problems.extend(FileProblem::all(error)),
+        }
+        report.problems.extend(self.check_record());
         self.check_journals(&mut report);
         match manifest::trees(&self.store) {
             Ok(trees) => check_trees(&trees, &mut report, progress),
-            Err(error) => report.problems.push(error.into()),
+            Err(error) => report.problems.extend(FileProblem::all(error)),
         }
+        // What is missing shows in more than one place.
+        let mut told = HashSet::new();
+        report.problems.retain(|problem| told.insert(problem.file.clone()));
         report
     }
 
+    fn check_record(&self) -> Option<FileProblem> {
+        let is_damaged = matches!(StoreRecord::read(&self.path), Ok(StoreRecord::Damaged));
+        let detail = "it does not say what the store has; the next start writes it anew";
+        is_damaged.then(|| FileProblem::new(&self.path.join(folder::STORE_RECORD), None, detail))
+    }
+
     fn check_journals(&self, report: &mut FilesReport) {
-        let verified = clean_mark::verify(&self.path, &self.store);
-        report.problems.extend(verified.err().map(FileProblem::from));
-        let journals = journal::list(&self.store).unwrap_or_default();
+        let journals = self.journals(&report.links_used);
         let mut seqno = None;
         for (index, path) in journals.iter().enumerate() {
             let bytes = match fs::read(path) {
@@ -116,6 +133,14 @@ impl FolderCheck {
                 report.problems.push(problem);
             }
         }
+    }
+
+    /// The journals in order, those included of which only a second link is left.
+    fn journals(&self, links: &[PathBuf]) -> Vec<PathBuf> {
+        let mut journals = journal::list(&self.store).unwrap_or_default();
+        journals.extend_from_slice(links);
+        journals.sort_by_key(|file| journal::id_of(file));
+        journals
     }
 
     /// Opens a shadow of the folder to read its rows from.
@@ -150,13 +175,21 @@ struct Shadow(TempDir);
 impl Shadow {
     fn of(check: &FolderCheck) -> Result<Self, OpenError> {
         let failed = |source: io::Error| OpenError::Io { path: check.path.clone(), source };
+        let inventory = inventory::take(&check.path, &check.store)?;
+        let restored = |&id| journal_links::link_of(&check.path, id);
+        let links: Vec<_> = inventory.to_restore.iter().map(restored).collect();
         let trees = manifest::trees(&check.store)?;
         let shadow = tempfile::Builder::new().prefix("tavola-check-").tempdir().map_err(failed)?;
-        Self::fill(check, &trees, shadow.path()).map_err(failed)?;
+        Self::fill(check, &trees, &links, shadow.path()).map_err(failed)?;
         Ok(Self(shadow))
     }
 
-    fn fill(check: &FolderCheck, trees: &[Tree], shadow: &Path) -> io::Result<()> {
+    fn fill(
+        check: &FolderCheck,
+        trees: &[Tree],
+        links: &[PathBuf],
+        shadow: &Path,
+    ) -> io::Result<()> {
         let origin = check.path.canonicalize()?;
         let beside = |path: &Path| -> io::Result<PathBuf> {
             let inner = path.strip_prefix(&check.path).map_err(io::Error::other)?;
@@ -166,12 +199,15 @@ impl Shadow {
         };
         let copied = [check.path.join(folder::MARKER), check.store.join("version")];
         let manifests = trees.iter().flat_map(|tree| [tree.current.clone(), tree.manifest.clone()]);
-        for path in copied.into_iter().chain(manifests) {
+        // The folder of an interrupted first start has not all of them.
+        for path in copied.into_iter().chain(manifests).filter(|path| path.exists()) {
             fs::copy(&path, beside(&path)?)?;
         }
         fs::write(beside(&check.store.join("lock"))?, b"")?;
-        for path in journal::list(&check.store)? {
-            fs::write(beside(&path)?, journal::content(&fs::read(&path)?))?;
+        for path in check.journals(links) {
+            let name = path.file_name().unwrap_or_default();
+            let target = beside(&check.store.join(name))?;
+            fs::write(target, journal::content(&fs::read(&path)?))?;
         }
         for tree in trees {
             for folder in ["tables", "blobs"] {
@@ -210,22 +246,22 @@ fn check_trees(trees: &[Tree], report: &mut FilesReport, progress: &mut dyn FnMu
                 blocks::check_table(archive)?;
                 blocks::check_table_head(archive, &values)
             };
-            let problem = check_file(file, places, &mut |bytes| {
+            let problems = check_file(file, places, &mut |bytes| {
                 done += bytes;
                 progress(done, total);
             });
-            report.problems.extend(problem);
+            report.problems.extend(problems);
         }
         for file in &tree.values {
             let places = |archive: &Archive| {
                 blocks::check_values(archive)?;
                 blocks::check_value_file_head(archive)
             };
-            let problem = check_file(file, places, &mut |bytes| {
+            let problems = check_file(file, places, &mut |bytes| {
                 done += bytes;
                 progress(done, total);
             });
-            report.problems.extend(problem);
+            report.problems.extend(problems);
         }
     }
     report.bytes += done;
@@ -236,15 +272,16 @@ fn check_file(
     file: &Named,
     place: impl Fn(&Archive) -> Result<(), OpenError>,
     read: &mut dyn FnMut(u64),
-) -> Option<FileProblem> {
+) -> Vec<FileProblem> {
     match checksum(&file.path, read) {
-        Ok(checksum) if checksum == file.checksum => None,
+        Ok(checksum) if checksum == file.checksum => Vec::new(),
         Ok(_) => {
             let found = file.open().and_then(|archive| place(&archive)).err();
             let unknown = "it has another checksum than its manifest says";
-            Some(found.map_or_else(|| FileProblem::new(&file.path, None, unknown), Into::into))
+            let at_unknown_place = || vec![FileProblem::new(&file.path, None, unknown)];
+            found.map_or_else(at_unknown_place, FileProblem::all)
         }
-        Err(error) => Some(FileProblem::unreadable(&file.path, &error)),
+        Err(error) => vec![FileProblem::unreadable(&file.path, &error)],
     }
 }
 
@@ -268,18 +305,26 @@ impl FileProblem {
     }
 
     fn unreadable(file: &Path, error: &io::Error) -> Self {
-        Self::new(file, None, &format!("it cannot be read: {error}"))
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::missing(file),
+            _ => Self::new(file, None, &format!("it cannot be read: {error}")),
+        }
     }
-}
 
-impl From<OpenError> for FileProblem {
-    fn from(error: OpenError) -> Self {
+    fn missing(file: &Path) -> Self {
+        Self::new(file, None, "it is missing")
+    }
+
+    fn all(error: OpenError) -> Vec<Self> {
         match error {
-            OpenError::Corrupt { file, offset, detail } => {
-                Self { file, offset: Some(offset), detail }
+            OpenError::Incomplete { missing } => {
+                missing.iter().map(|file| Self::missing(file)).collect()
             }
-            OpenError::Io { path, source } => Self::unreadable(&path, &source),
-            other => Self::new(Path::new(""), None, &other.to_string()),
+            OpenError::Corrupt { file, offset, detail } => {
+                vec![Self { file, offset: Some(offset), detail }]
+            }
+            OpenError::Io { path, source } => vec![Self::unreadable(&path, &source)],
+            other => vec![Self::new(Path::new(""), None, &other.to_string())],
         }
     }
 }

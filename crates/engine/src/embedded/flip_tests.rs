@@ -18,7 +18,7 @@ use crate::embedded::files::journal;
 
 const FLIPS: u64 = 150;
 
-type Rows = BTreeMap<Bytes, Bytes>;
+pub(super) type Rows = BTreeMap<Bytes, Bytes>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::print_stderr, reason = "a long run is asked what it has seen")]
@@ -100,12 +100,12 @@ fn settings() -> (u64, u64, String) {
     (flips, state, format!("TAVOLA_FLIPS={flips} TAVOLA_TEST_SEED={seed}"))
 }
 
-fn options() -> EmbeddedOptions {
+pub(super) fn options() -> EmbeddedOptions {
     EmbeddedOptions { memtable_bytes: 16 * 1024, ..EmbeddedOptions::default() }
 }
 
 /// A folder with tables in several levels, value files, tombstones and a journal, stopped in order, and its rows.
-async fn sound_folder() -> (tempfile::TempDir, Rows) {
+pub(super) async fn sound_folder() -> (tempfile::TempDir, Rows) {
     let folder = tempfile::tempdir().unwrap();
     let engine = EmbeddedEngine::open(folder.path(), options()).unwrap();
     let mut expected = Rows::new();
@@ -144,7 +144,7 @@ async fn sound_folder() -> (tempfile::TempDir, Rows) {
     (folder, expected)
 }
 
-async fn all(engine: &EmbeddedEngine) -> Result<Rows> {
+pub(super) async fn all(engine: &EmbeddedEngine) -> Result<Rows> {
     struct Collect(Rows);
     impl Visitor for Collect {
         fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
@@ -197,7 +197,7 @@ fn names(error: &OpenError, file: &Path) -> bool {
 }
 
 /// The first bytes and the last ones by turns, then anywhere.
-fn offset_in(len: usize, turn: u64, state: &mut u64) -> usize {
+pub(super) fn offset_in(len: usize, turn: u64, state: &mut u64) -> usize {
     let turn = turn as usize;
     match turn % 4 {
         0 => (turn / 4).min(len - 1),
@@ -206,21 +206,21 @@ fn offset_in(len: usize, turn: u64, state: &mut u64) -> usize {
     }
 }
 
-fn flipped(bytes: &[u8], offset: usize, mask: u8) -> Vec<u8> {
+pub(super) fn flipped(bytes: &[u8], offset: usize, mask: u8) -> Vec<u8> {
     let mut flipped = bytes.to_vec();
     flipped[offset] ^= mask;
     flipped
 }
 
 /// What was written to a file: a journal without its preallocated zeros.
-fn written(path: &Path) -> Vec<u8> {
+pub(super) fn written(path: &Path) -> Vec<u8> {
     let bytes = fs::read(path).unwrap();
     let is_journal = path.extension().is_some_and(|ending| ending == "jnl");
     if is_journal { journal::content(&bytes).to_vec() } else { bytes }
 }
 
 /// A copy of the folder with other bytes in one file. Tables are never written again, so they are only linked.
-fn copy_with(folder: &Path, changed: &Path, bytes: &[u8]) -> tempfile::TempDir {
+pub(super) fn copy_with(folder: &Path, changed: &Path, bytes: &[u8]) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for file in files(folder) {
         let (from, to) = (folder.join(&file), copy.path().join(&file));
@@ -238,7 +238,7 @@ fn copy_with(folder: &Path, changed: &Path, bytes: &[u8]) -> tempfile::TempDir {
 }
 
 /// Paths below the folder, in a fixed order.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     fn list(folder: &Path, root: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -256,7 +256,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The folder of a table or a value file, else the name, without numbers.
-fn kind(file: &Path) -> String {
+pub(super) fn kind(file: &Path) -> String {
     let parent = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     if parent == "tables" || parent == "blobs" {
         return parent.into_owned();

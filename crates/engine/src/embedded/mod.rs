@@ -14,6 +14,7 @@ mod commit;
 mod files;
 mod locks;
 mod options;
+mod salvage;
 mod scan;
 mod stats;
 mod store;
@@ -41,11 +42,12 @@ use commit::job::{Job, Pending};
 use scan::inline_scan::{DELETIONS_MAX, InlineScan};
 use scan::row_scan::RowScan;
 use store::compactor::{Compactor, Wait};
-use store::disk_space::DiskSpace;
+use store::disk_space::{DiskSpace, fit_to_disk};
 use store::{Store, StoreSink, StoreSnapshot, drop_range};
 
 pub use check::{CheckedRows, FileProblem, FilesReport, FolderCheck};
 pub use options::{EmbeddedOptions, OpenError};
+pub use salvage::{Loss, Salvage};
 pub use stats::{Histogram, Stats};
 
 /// Ordered bytes in a folder. Cheap to clone; the folder is released when the last clone and the last snapshot
@@ -91,6 +93,7 @@ impl EmbeddedEngine {
     ///
     /// See [`OpenError`]; nothing was changed then, except that a torn journal tail may have been cut off.
     pub fn open(path: impl AsRef<Path>, options: EmbeddedOptions) -> Result<Self, OpenError> {
+        let options = fit_to_disk(path.as_ref(), options)?;
         let store = Arc::new(Store::open(path.as_ref(), &options)?);
         let stats = Arc::new(Stats::default());
         let (queue, requests) = sync_channel(options.queue_requests_max);
@@ -118,9 +121,14 @@ impl EmbeddedEngine {
         // If this fails, the committer ends as well, because the queue is dropped.
         let compactor = spawn("tavola-compact", move || compactor.run()).map_err(failed)?;
         let (running, ended) = sync_channel(0);
+        let (monitored, monitored_store) = (Arc::clone(&space), Arc::clone(&store));
+        let every_second = move || {
+            monitored_store.note_journals();
+            monitored.set_unflushed(monitored_store.unflushed_bytes());
+        };
         let monitored = Arc::clone(&space);
-        let disk_monitor =
-            spawn("tavola-disk", move || monitored.monitor(&ended)).map_err(failed)?;
+        let monitor = move || monitored.monitor(&ended, every_second);
+        let disk_monitor = spawn("tavola-disk", monitor).map_err(failed)?;
         let shared = Shared {
             queue: Some(queue),
             inline_commits,
@@ -367,3 +375,11 @@ mod image_tests;
 #[cfg(all(test, unix))]
 #[path = "flip_tests.rs"]
 mod flip_tests;
+
+#[cfg(all(test, unix))]
+#[path = "loss_tests.rs"]
+mod loss_tests;
+
+#[cfg(all(test, unix))]
+#[path = "salvage_tests.rs"]
+mod salvage_tests;

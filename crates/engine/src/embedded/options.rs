@@ -22,11 +22,12 @@ pub struct EmbeddedOptions {
     /// write buffers and indexes, the whole process below half a gigabyte.
     pub cache_bytes: u64,
     /// When a write buffer (memtable) is flushed to a table. Up to four more may wait to be flushed. 32 MiB: the
-    /// journal to be read again after a crash stays below about 130 MB, well under a second. Fixed when the folder
-    /// is created.
+    /// journal to be read again after a crash stays below about 130 MB, well under a second. At most a sixteenth of the
+    /// disk. Fixed when the folder is created.
     pub memtable_bytes: u64,
     /// Room on the disk below which writes are refused, until there is more; below a quarter of it deletions are as well.
-    /// At most a quarter of the disk. 128 MiB are two write buffers and a journal.
+    /// At most a quarter of the disk, which has 120 MiB at least unless this is 0. 128 MiB are two write buffers and a
+    /// journal.
     pub disk_reserve_bytes: u64,
     /// Files of tables that are kept open.
     pub cached_files_max: usize,
@@ -71,16 +72,61 @@ pub enum OpenError {
         path.display()
     )]
     Foreign { path: PathBuf, entry: String },
-    #[error("{} is damaged at byte {offset}: {detail}; restore the folder from a backup", file.display())]
+    #[error(
+        "{} {} missing; the data folder was in use and is no longer whole. {ADVICE}",
+        list(missing),
+        are(missing)
+    )]
+    Incomplete { missing: Vec<PathBuf> },
+    #[error("{} is damaged at byte {offset}: {detail}. {ADVICE}", file.display())]
     Corrupt { file: PathBuf, offset: u64, detail: String },
+    #[error(
+        "{} is on a disk of {} MB, and {} MB are needed: the journal alone takes 64 MB before it is given back. \
+         Give it a larger disk, or reserve nothing on this one (--disk-reserve-mb 0), or keep everything in memory \
+         (--in-memory)",
+        path.display(), total_bytes >> 20, needed_bytes >> 20
+    )]
+    SmallDisk { path: PathBuf, total_bytes: u64, needed_bytes: u64 },
     #[error("cannot use {}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("cannot open the store in {}: {source}", path.display())]
+    #[error("the store in {} cannot be opened: {source}. {ADVICE}", path.display())]
     Store { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+/// What to do about a folder that is not what was written to it.
+const ADVICE: &str = "Nothing was removed. `tavola check DIR` lists all that is damaged, and \
+    `tavola salvage DIR --to NEW_DIR` copies every row that can still be read; or restore a backup";
+
+/// The files that are named in a message; more are only counted.
+const NAMED_FILES_MAX: usize = 8;
+
+fn list(files: &[PathBuf]) -> String {
+    let named: Vec<_> =
+        files.iter().take(NAMED_FILES_MAX).map(|file| file.display().to_string()).collect();
+    match files.len() - named.len() {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+fn are(files: &[PathBuf]) -> &'static str {
+    if files.len() == 1 { "is" } else { "are" }
 }
 
 impl OpenError {
     pub(crate) fn corrupt(file: &Path, offset: u64, detail: impl Into<String>) -> Self {
         Self::Corrupt { file: file.into(), offset, detail: detail.into() }
+    }
+
+    pub(crate) fn missing(file: &Path) -> Self {
+        Self::Incomplete { missing: vec![file.into()] }
+    }
+
+    /// The files that this says are missing.
+    pub(crate) fn missing_files(&self) -> &[PathBuf] {
+        match self {
+            Self::Incomplete { missing } => missing,
+            _ => &[],
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::server::upgrade;
 use crate::support::{Client, Launch};
 
 /// Runs the check: its exit code and everything it printed.
-fn check(folder: &Path) -> (Option<i32>, String) {
+pub(crate) fn check(folder: &Path) -> (Option<i32>, String) {
     let launch = Launch::new().args(["check", folder.to_str().expect("a path")]);
     let output = launch.command(Path::new(".")).output().expect("it runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -18,7 +18,7 @@ fn check(folder: &Path) -> (Option<i32>, String) {
 }
 
 /// Every file below a folder with its bytes.
-fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -33,7 +33,7 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// The files of one kind, by the folder that they are in or by their ending.
-fn files(folder: &Path, kind: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path, kind: &str) -> Vec<PathBuf> {
     let is_of_kind = |path: &PathBuf| {
         path.parent().is_some_and(|parent| parent.ends_with(kind))
             || path.extension().is_some_and(|ending| ending == kind)
@@ -42,7 +42,7 @@ fn files(folder: &Path, kind: &str) -> Vec<PathBuf> {
     contents(folder).into_keys().filter(is_of_kind).collect()
 }
 
-fn flip(file: &Path, offset: usize) {
+pub(crate) fn flip(file: &Path, offset: usize) {
     let mut bytes = std::fs::read(file).unwrap();
     bytes[offset] ^= 0x10;
     std::fs::write(file, bytes).unwrap();

@@ -398,6 +398,43 @@ fn deletions_make_room_on_a_nearly_full_disk() {
     client.entity(&table, ("p", &format!("{ROWS:06}"))).expect(200);
 }
 
+/// The smallest disk that is promised to work, in megabytes.
+const SMALLEST_DISK: usize = 120;
+
+/// On the smallest disk as on any other: writes are refused in time, reads go on, dropping gives the room back.
+#[test]
+fn the_smallest_disk_keeps_the_promises() {
+    let Some(disk) = SmallDisk::of(SMALLEST_DISK) else { return };
+    let server = Arc::new(disk.launch().start());
+    for _ in 0..2 {
+        let client = Client::new(&server);
+        let table = client.new_table();
+        let (rows, refused) = insert_until_refused(&client, &table, 10_000);
+        refused.expect("an answer").expect_error(503, "ServerBusy");
+        assert!(rows > 10, "{rows}");
+        assert_rows(&client, &table, rows);
+        client.drop_table(&table).expect(204);
+        wait_until(&server, || client.create_table("Later").status != 503);
+        wait_until(&server, || client.insert("Later", &row(rows)).status != 503);
+        server.crash_and_restart();
+        let client = Client::new(&server);
+        client.entity("Later", ("p", &format!("{rows:06}"))).expect(200);
+    }
+    assert!(!server.log().contains("the storage engine has failed"), "{}", server.log());
+}
+
+/// On less the service says so at once, and how much it needs; who reserves nothing is not asked.
+#[test]
+fn a_disk_that_is_too_small_is_refused_with_the_number() {
+    let Some(disk) = SmallDisk::of(64) else { return };
+    let output = disk.launch().args(["--port", "0"]).command(Path::new("/")).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("64 MB") && told.contains("120 MB are needed"), "{told}");
+    let server = Arc::new(disk.launch().args(["--disk-reserve-mb", "0"]).start());
+    Client::new(&server).new_table();
+}
+
 /// Without a reserve the disk fills up under a commit, a flush or a compaction: the service stops with a word, and has
 /// everything once there is room.
 #[test]

@@ -3,6 +3,8 @@
 pub(crate) mod bearer;
 mod check;
 mod crash;
+#[cfg(unix)]
+mod damage;
 #[cfg(target_os = "linux")]
 mod disk;
 mod drop_in;

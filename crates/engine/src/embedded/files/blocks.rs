@@ -23,9 +23,9 @@ use crate::embedded::files::cursor::Cursor;
 use crate::embedded::options::OpenError;
 
 const BLOCK_MAGIC: &[u8] = b"LSM\x03";
-const BLOCK_HEAD_BYTES: usize = 33;
+pub(crate) const BLOCK_HEAD_BYTES: usize = 33;
 const VALUE_MAGIC: &[u8] = b"BLOB";
-const VALUE_HEAD_BYTES: usize = 38;
+pub(crate) const VALUE_HEAD_BYTES: usize = 38;
 const META_MAGIC: &[u8] = b"META";
 const LINK_BYTES: usize = 32;
 
@@ -110,21 +110,45 @@ fn check_blocks(table: &Archive, section: &Section) -> Result<(), OpenError> {
     Ok(())
 }
 
-struct BlockHead {
+/// What stands before a block.
+pub(crate) struct BlockHead {
+    pub(crate) kind: u8,
     checksum: u128,
-    data_len: u32,
+    pub(crate) data_len: u32,
+    /// How long the data is when it is unpacked.
+    pub(crate) plain_len: u32,
+}
+
+/// Whether `block`, head and data, is what was written.
+pub(crate) fn is_sound(head: &BlockHead, block: &[u8]) -> bool {
+    let data = block.get(BLOCK_HEAD_BYTES..).unwrap_or_default();
+    data.len() == head.data_len as usize && xxh3_128(data) == head.checksum
+}
+
+/// The value of the row `key` in the bytes that it is stored in; `None` if they are damaged, or another's.
+pub(crate) fn value_in<'a>(stored: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let (head, rest) = stored.split_at_checked(VALUE_HEAD_BYTES)?;
+    let (checksum, key_len, value_len) = parse_value_head(head)?;
+    let (stored_key, value) = rest.split_at_checked(usize::from(key_len))?;
+    let is_sound = value.len() == value_len as usize && xxh3_128(rest) == checksum;
+    (is_sound && stored_key == key).then_some(value)
 }
 
 impl BlockHead {
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut cursor = Cursor::new(bytes);
         if cursor.take(BLOCK_MAGIC.len())? != BLOCK_MAGIC {
             return None;
         }
-        let _kind = cursor.u8()?;
-        let (checksum, data_len, _plain_len) = (cursor.u128()?, cursor.u32()?, cursor.u32()?);
+        let kind = cursor.u8()?;
+        let (checksum, data_len, plain_len) = (cursor.u128()?, cursor.u32()?, cursor.u32()?);
         let expected = xxh3_128(&bytes[..cursor.offset]) & u128::from(u32::MAX);
-        (u128::from(cursor.u32()?) == expected).then_some(Self { checksum, data_len })
+        (u128::from(cursor.u32()?) == expected).then_some(Self {
+            kind,
+            checksum,
+            data_len,
+            plain_len,
+        })
     }
 }
 

@@ -3,7 +3,9 @@
 //! ```text
 //! TAVOLA        one line: which format the folder has
 //! TAVOLA.lock   locked while a process uses the folder
-//! TAVOLA.clean  what the journals held at the end of an orderly stop; see `clean`
+//! TAVOLA.store  that a store was made here, and which trees it has; see `store_record`
+//! TAVOLA.clean  which journals there are, and what they held at the end of an orderly stop; see `clean_mark`
+//! journals/     second links to the journals while a process runs; see `journal_links`
 //! store/        fjall's files
 //! ```
 //!
@@ -23,6 +25,7 @@ pub(crate) const MARKER: &str = "TAVOLA";
 /// Also of the other files that are written as a whole.
 const MARKER_TEMPORARY: &str = "TAVOLA.tmp";
 const LOCK: &str = "TAVOLA.lock";
+pub(crate) const STORE_RECORD: &str = "TAVOLA.store";
 const STORE: &str = "store";
 
 /// What the marker says before the version.
@@ -76,11 +79,26 @@ fn create(path: &Path) -> io::Result<()> {
 /// Takes hold of the data folder at `path` without writing anything. A folder without a lock file, a copy perhaps, is
 /// used by nobody.
 pub(crate) fn hold(path: &Path) -> Result<Option<File>, OpenError> {
-    let missing = || OpenError::Missing { path: path.into() };
-    if !path.is_dir() || !path.join(MARKER).exists() {
-        return Err(missing());
+    if !path.is_dir() || (!path.join(MARKER).exists() && !is_ours(path)) {
+        return Err(OpenError::Missing { path: path.into() });
     }
     read_marker(path)?;
+    hold_lock(path)
+}
+
+/// The same for a folder that may have lost its marker.
+pub(crate) fn hold_damaged(path: &Path) -> Result<Option<File>, OpenError> {
+    let has_rows = store_folder(path).is_dir() || path.join("journals").is_dir();
+    if !has_rows {
+        return Err(OpenError::Missing { path: path.into() });
+    }
+    if let Err(error @ OpenError::NewerVersion { .. }) = read_marker(path) {
+        return Err(error);
+    }
+    hold_lock(path)
+}
+
+fn hold_lock(path: &Path) -> Result<Option<File>, OpenError> {
     let lock = match File::open(path.join(LOCK)) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -112,26 +130,22 @@ pub(crate) fn check_store_version(store: &Path) -> Result<bool, OpenError> {
     Err(OpenError::corrupt(&version, 0, "it does not name the version of the store"))
 }
 
-/// Where fjall's files are. Removes what an interrupted first start has left there: fjall finishes the creation
-/// of its folder with a version file and cannot resume before that.
-pub(crate) fn store_path(path: &Path) -> Result<PathBuf, OpenError> {
-    let store = store_folder(path);
-    let failed = |source: io::Error| OpenError::Io { path: store.clone(), source };
-    if !store.try_exists().map_err(failed)? {
-        return Ok(store);
-    }
-    if check_store_version(&store)? {
-        return Ok(store);
-    }
-    let holds_rows =
-        fs::read_dir(store.join("keyspaces")).is_ok_and(|mut entries| entries.next().is_some());
-    if holds_rows {
-        let detail = "it is missing or empty, but the store has rows";
-        return Err(OpenError::corrupt(&store.join("version"), 0, detail));
+/// Removes what an interrupted first start has left of a store that was never used: fjall finishes the creation of its
+/// folder with a version file and cannot resume before that.
+pub(crate) fn remove_unfinished(store: &Path) -> Result<(), OpenError> {
+    let failed = |source: io::Error| OpenError::Io { path: store.into(), source };
+    if !store.try_exists().map_err(failed)? || check_store_version(store)? {
+        return Ok(());
     }
     tracing::warn!(path = %store.display(), "removing a store whose creation was interrupted");
-    fs::remove_dir_all(&store).map_err(failed)?;
-    Ok(store)
+    fs::remove_dir_all(store).map_err(failed)
+}
+
+/// Makes fjall's own lock file if it is gone: fjall wants one, and holds nothing in it. Nobody else uses the folder.
+pub(crate) fn ensure_store_lock(store: &Path) -> Result<(), OpenError> {
+    let lock = store.join("lock");
+    let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
+    opened.map(drop).map_err(|source| OpenError::Io { path: lock, source })
 }
 
 /// Whether the folder has a marker, with a version that is known.
@@ -141,6 +155,7 @@ fn read_marker(path: &Path) -> Result<bool, OpenError> {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return match foreign_entry(path).map_err(failed)? {
+                Some(_) if is_ours(path) => Err(OpenError::missing(&path.join(MARKER))),
                 Some(entry) => Err(OpenError::Foreign { path: path.into(), entry }),
                 None => Ok(false),
             };
@@ -155,6 +170,11 @@ fn read_marker(path: &Path) -> Result<bool, OpenError> {
         }
         _ => Err(OpenError::corrupt(&path.join(MARKER), 0, "it does not name a format")),
     }
+}
+
+/// Whether a folder without a marker must have had one.
+fn is_ours(path: &Path) -> bool {
+    path.join(STORE_RECORD).exists() || path.join(STORE).join("version").exists()
 }
 
 fn foreign_entry(path: &Path) -> io::Result<Option<String>> {

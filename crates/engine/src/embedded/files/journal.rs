@@ -78,15 +78,24 @@ pub(crate) fn list(store: &Path) -> io::Result<Vec<PathBuf>> {
     let mut journals = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        let is_journal = path.extension().is_some_and(|extension| extension == "jnl");
-        let id = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
         // A name that is no number is left to fjall, which refuses it.
-        if let (true, Some(id)) = (is_journal, id) {
+        if let Some(id) = id_of(&path) {
             journals.push((id, path));
         }
     }
     journals.sort_unstable();
     Ok(journals.into_iter().map(|(_, path)| path).collect())
+}
+
+/// The name of the journal with this number.
+pub(crate) fn name_of(id: u64) -> String {
+    format!("{id}.jnl")
+}
+
+/// The number of a journal; `None` if this is none.
+pub(crate) fn id_of(path: &Path) -> Option<u64> {
+    let is_journal = path.extension().is_some_and(|extension| extension == "jnl");
+    path.file_stem().filter(|_| is_journal).and_then(|stem| stem.to_str()?.parse().ok())
 }
 
 /// What a journal holds up to its end, or up to the first damage.
@@ -182,7 +191,9 @@ fn batch_at(bytes: &[u8], offset: usize) -> Option<Batch> {
     let entries_start = cursor.offset;
     for _ in 0..count {
         match cursor.u8()? {
-            TAG_ITEM => drop(item(&mut cursor)?),
+            TAG_ITEM => {
+                item(&mut cursor)?;
+            }
             TAG_CLEAR => cursor.skip(size_of::<u64>())?,
             _ => return None,
         }
@@ -194,19 +205,79 @@ fn batch_at(bytes: &[u8], offset: usize) -> Option<Batch> {
     is_whole.then_some(Batch { len: cursor.offset - offset, count, seqno })
 }
 
-/// The key and the stored value of an entry.
-fn item<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a [u8], &'a [u8])> {
+/// An entry of a batch.
+pub(crate) struct Entry<'a> {
+    pub(crate) keyspace: u64,
+    pub(crate) key: &'a [u8],
+    /// As it is stored; the engine has journals written without compression.
+    pub(crate) value: &'a [u8],
+    pub(crate) is_deletion: bool,
+}
+
+fn item<'a>(cursor: &mut Cursor<'a>) -> Option<Entry<'a>> {
     let value_type = cursor.u8()?;
     let compression = cursor.u8()?;
     if value_type > 4 || compression > 1 {
         return None;
     }
-    cursor.skip(size_of::<u64>())?;
+    let keyspace = cursor.u64()?;
     let key_len = cursor.u16()?;
     cursor.skip(size_of::<u32>())?;
     let stored_len = cursor.u32()?;
     let key = cursor.take(usize::from(key_len))?;
-    Some((key, cursor.take(usize::try_from(stored_len).ok()?)?))
+    let value = cursor.take(usize::try_from(stored_len).ok()?)?;
+    Some(Entry { keyspace, key, value, is_deletion: matches!(value_type, 1 | 2) })
+}
+
+/// The entries of the whole batch at `offset`.
+fn entries_at(bytes: &[u8], offset: usize, count: u32) -> Vec<Entry<'_>> {
+    let mut cursor = Cursor::at(bytes, offset + 1 + size_of::<u32>() + size_of::<u64>());
+    let entry = |_| match cursor.u8()? {
+        TAG_ITEM => item(&mut cursor),
+        _ => {
+            cursor.skip(size_of::<u64>())?;
+            None
+        }
+    };
+    (0..count).filter_map(entry).collect()
+}
+
+/// What a damaged journal consists of.
+pub(crate) enum Part<'a> {
+    Batch {
+        seqno: u64,
+        entries: Vec<Entry<'a>>,
+    },
+    /// Where no batch can be read, and the number of the next that can.
+    Damage {
+        offset: usize,
+        next: Option<u64>,
+    },
+}
+
+/// All batches that can be read, and where there are others; `seqno` is that of the last batch, before and after.
+pub(crate) fn parts<'a>(bytes: &'a [u8], seqno: &mut Option<u64>) -> Vec<Part<'a>> {
+    let bytes = content(bytes);
+    let mut parts = Vec::new();
+    let mut offset = 0;
+    while offset < bytes.len() {
+        let later =
+            |at: &usize| batch_at(bytes, *at).is_some_and(|batch| follows(batch.seqno, *seqno));
+        let starts = (offset..bytes.len()).filter(|&start| bytes[start] == TAG_START);
+        let next = starts.into_iter().find(later);
+        if next != Some(offset) {
+            let next = next.and_then(|at| batch_at(bytes, at));
+            parts.push(Part::Damage { offset, next: next.map(|batch| batch.seqno) });
+        }
+        let Some((start, batch)) = next.and_then(|at| Some((at, batch_at(bytes, at)?))) else {
+            break;
+        };
+        let entries = entries_at(bytes, start, batch.count);
+        parts.push(Part::Batch { seqno: batch.seqno, entries });
+        *seqno = Some(batch.seqno);
+        offset = start + batch.len;
+    }
+    parts
 }
 
 /// Keys and values.
@@ -219,13 +290,9 @@ pub(crate) fn batches(bytes: &[u8]) -> Vec<(usize, Entries<'_>)> {
     let mut found = Vec::new();
     let mut offset = 0;
     while let Some(batch) = batch_at(bytes, offset) {
-        let mut cursor = Cursor::at(bytes, offset + 1 + size_of::<u32>() + size_of::<u64>());
+        let entries = entries_at(bytes, offset, batch.count);
         offset += batch.len;
-        let entries = (0..batch.count).filter_map(|_| {
-            cursor.u8()?;
-            item(&mut cursor)
-        });
-        found.push((offset, entries.collect()));
+        found.push((offset, entries.iter().map(|entry| (entry.key, entry.value)).collect()));
     }
     found
 }

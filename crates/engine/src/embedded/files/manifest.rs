@@ -26,10 +26,10 @@ use crate::embedded::files::blocks;
 use crate::embedded::files::cursor::Cursor;
 use crate::embedded::options::OpenError;
 
-const KEYSPACES: &str = "keyspaces";
-const CURRENT: &str = "current";
-const TABLES: &str = "tables";
-const VALUES: &str = "blobs";
+pub(crate) const KEYSPACES: &str = "keyspaces";
+pub(crate) const CURRENT: &str = "current";
+pub(crate) const TABLES: &str = "tables";
+pub(crate) const VALUES: &str = "blobs";
 
 /// The files of one tree.
 pub(crate) struct Tree {
@@ -48,17 +48,33 @@ pub(crate) struct Named {
 }
 
 /// Checks the heads of all files in fjall's folder `store`; does nothing if there is none yet.
+///
+/// # Errors
+///
+/// All files that are missing, or the first that is damaged, with a word on the others.
 pub(crate) fn check(store: &Path) -> Result<(), OpenError> {
-    for tree in trees(store)? {
+    let trees = trees(store)?;
+    let mut errors = Vec::new();
+    for tree in &trees {
         let values: HashSet<u64> = tree.values.iter().map(|file| file.id).collect();
-        for file in &tree.values {
-            blocks::check_value_file_head(&file.open()?)?;
-        }
-        for file in &tree.tables {
-            blocks::check_table_head(&file.open()?, &values)?;
-        }
+        let check_values = |file: &Named| blocks::check_value_file_head(&file.open()?);
+        errors.extend(tree.values.iter().filter_map(|file| check_values(file).err()));
+        errors.extend(tree.tables.iter().filter_map(|file| tree.check_table(file, &values).err()));
     }
-    Ok(())
+    let files: usize = trees.iter().map(|tree| tree.tables.len() + tree.values.len()).sum();
+    let sound = files - errors.len();
+    let missing: Vec<PathBuf> = errors.iter().flat_map(OpenError::missing_files).cloned().collect();
+    if !missing.is_empty() {
+        return Err(OpenError::Incomplete { missing });
+    }
+    match errors.into_iter().next() {
+        Some(OpenError::Corrupt { file, offset, detail }) => {
+            let detail = format!("{detail}. Of {files} files with rows {sound} look sound");
+            Err(OpenError::Corrupt { file, offset, detail })
+        }
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
 }
 
 /// The trees in fjall's folder: its own list of keyspaces, and the one with our rows.
@@ -82,13 +98,13 @@ pub(crate) fn trees(store: &Path) -> Result<Vec<Tree>, OpenError> {
 
 impl Tree {
     /// Reads what `current` leads to; `None` if the making of this tree was interrupted.
-    fn read(folder: &Path) -> Result<Option<Self>, OpenError> {
+    pub(crate) fn read(folder: &Path) -> Result<Option<Self>, OpenError> {
         let current = folder.join(CURRENT);
         let bytes = match fs::read(&current) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return if holds_files(folder) {
-                    Err(OpenError::corrupt(&current, 0, "it is missing, but there are tables"))
+                    Err(OpenError::missing(&current))
                 } else {
                     Ok(None)
                 };
@@ -98,8 +114,10 @@ impl Tree {
         let (number, checksum) = parse_current(&bytes)
             .ok_or_else(|| OpenError::corrupt(&current, 0, "it does not name a manifest"))?;
         let manifest = folder.join(format!("v{number}"));
-        let bytes = fs::read(&manifest)
-            .map_err(|source| OpenError::Io { path: manifest.clone(), source })?;
+        let bytes = fs::read(&manifest).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => OpenError::missing(&manifest),
+            _ => OpenError::Io { path: manifest.clone(), source },
+        })?;
         if xxh3_128(&bytes) != checksum {
             let detail = format!("it has another checksum than {} says", current.display());
             return Err(OpenError::corrupt(&manifest, 0, detail));
@@ -118,6 +136,13 @@ impl Tree {
         Ok(Some(Self { folder: folder.into(), current, manifest, tables, values }))
     }
 
+    fn check_table(&self, file: &Named, value_files: &HashSet<u64>) -> Result<(), OpenError> {
+        let table = file.open()?;
+        blocks::check_table_head(&table, value_files)?;
+        // fjall's list of trees is small, is read at once, and without it fjall cannot open.
+        if self.folder.ends_with("0") { blocks::check_table(&table) } else { Ok(()) }
+    }
+
     /// How many files there are that the manifest does not name.
     pub(crate) fn leftovers(&self) -> u64 {
         let count = |kind: &str| fs::read_dir(self.folder.join(kind)).map_or(0, Iterator::count);
@@ -130,7 +155,7 @@ impl Named {
     pub(crate) fn open(&self) -> Result<Archive, OpenError> {
         match Archive::open(&self.path) {
             Err(OpenError::Io { path, source }) if source.kind() == io::ErrorKind::NotFound => {
-                Err(OpenError::corrupt(&path, 0, "it is missing"))
+                Err(OpenError::missing(&path))
             }
             opened => opened,
         }

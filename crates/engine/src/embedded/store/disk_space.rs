@@ -12,7 +12,7 @@
 //! of them makes what has to be compacted larger, and fjall would stop the committer in the midst of a commit, for as long
 //! as it takes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use crate::embedded::commit::group::Admission;
 use crate::embedded::locks::lock_if_free;
+use crate::embedded::options::{EmbeddedOptions, OpenError};
 use crate::embedded::stats::Stats;
 
 /// How often to measure when little is written.
@@ -27,6 +28,13 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// Of a small disk the reserve is at most a quarter.
 const SHARE_MAX: u64 = 4;
+
+/// The smallest disk on which all this holds. fjall gives a journal back after 64 MB, so there are 61 MiB and what two
+/// memtables hold beside the tables and the reserve; on less, deleting everything would not make room.
+const DISK_BYTES_MIN: u64 = 120 * 1024 * 1024;
+
+/// On a small disk a memtable is at most this share: the reserve has room to flush two of them, and some more.
+const MEMTABLE_SHARE: u64 = 16;
 
 /// The share of the reserve that is the second line.
 const LAST_SHARE: u64 = 4;
@@ -39,8 +47,11 @@ pub(crate) struct DiskSpace {
     measured: AtomicU8,
     /// What is admitted at most because compaction waits for room and has piled up, an [`Admission`].
     limit: AtomicU8,
-    /// Bytes committed since it was last measured.
+    /// Bytes committed since it was last measured, and those after which to measure again.
     committed: AtomicU64,
+    measure_after: AtomicU64,
+    /// Bytes in memory that will be flushed to tables, as of the last commit or second.
+    unflushed: AtomicU64,
     /// Bytes that may be committed until the compaction under way is over, and those that have been.
     allowance: AtomicU64,
     committed_meanwhile: AtomicU64,
@@ -73,6 +84,8 @@ impl DiskSpace {
             measured: AtomicU8::new(Admission::Everything as u8),
             limit: AtomicU8::new(Admission::Everything as u8),
             committed: AtomicU64::new(0),
+            measure_after: AtomicU64::new(0),
+            unflushed: AtomicU64::new(0),
             allowance: AtomicU64::new(u64::MAX),
             committed_meanwhile: AtomicU64::new(0),
             compaction: Mutex::new(()),
@@ -135,9 +148,10 @@ impl DiskSpace {
         Some(CompactionPermit { space: self, _guard: guard })
     }
 
-    /// Measures every second until `ended` is.
-    pub(crate) fn monitor(&self, ended: &Receiver<()>) {
+    /// Measures every second until `ended` is, and does what is to be done as often.
+    pub(crate) fn monitor(&self, ended: &Receiver<()>, also: impl Fn()) {
         while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+            also();
             self.measure();
         }
     }
@@ -147,9 +161,14 @@ impl DiskSpace {
     pub(crate) fn committed(&self, bytes: u64) {
         self.committed_meanwhile.fetch_add(bytes, Ordering::Relaxed);
         let committed = self.committed.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if committed > self.reserve_bytes / 16 {
+        if committed > self.measure_after.load(Ordering::Relaxed) {
             self.measure();
         }
+    }
+
+    /// That much is in memory and will take room when it is flushed, which must not fail.
+    pub(crate) fn set_unflushed(&self, bytes: u64) {
+        self.unflushed.store(bytes, Ordering::Relaxed);
     }
 
     fn measure(&self) {
@@ -164,9 +183,11 @@ impl DiskSpace {
         let reserve = self.reserve(room);
         let committed = self.committed_meanwhile.load(Ordering::Relaxed);
         let is_used_up = committed >= self.allowance.load(Ordering::Relaxed);
-        let admission = if room.free < reserve / LAST_SHARE {
+        self.measure_after.store(reserve / 16, Ordering::Relaxed);
+        let flush = self.flush_bytes(reserve);
+        let admission = if room.free < flush.max(reserve / LAST_SHARE) {
             Admission::Nothing
-        } else if room.free < reserve || is_used_up {
+        } else if room.free < reserve.max(flush + reserve / LAST_SHARE) || is_used_up {
             Admission::Deletions
         } else {
             Admission::Everything
@@ -200,6 +221,12 @@ impl DiskSpace {
         stored(&self.measured)
     }
 
+    /// What flushing all that is in memory takes, with the indexes of its tables; who reserves nothing does not ask.
+    fn flush_bytes(&self, reserve: u64) -> u64 {
+        let unflushed = if reserve == 0 { 0 } else { self.unflushed.load(Ordering::Relaxed) };
+        unflushed + unflushed / 8
+    }
+
     fn reserve(&self, room: Room) -> u64 {
         self.reserve_bytes.min(room.total / SHARE_MAX)
     }
@@ -223,16 +250,40 @@ impl DiskSpace {
         self.ask()
     }
 
-    #[cfg(unix)]
     fn ask(&self) -> Option<Room> {
-        let disk = rustix::fs::statvfs(&self.folder).ok()?;
-        Some(Room { free: disk.f_bavail * disk.f_frsize, total: disk.f_blocks * disk.f_frsize })
+        ask(&self.folder)
     }
+}
 
-    #[cfg(not(unix))]
-    fn ask(&self) -> Option<Room> {
-        None
+#[cfg(unix)]
+fn ask(folder: &Path) -> Option<Room> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(Room { free: disk.f_bavail * disk.f_frsize, total: disk.f_blocks * disk.f_frsize })
+}
+
+#[cfg(not(unix))]
+fn ask(_folder: &Path) -> Option<Room> {
+    None
+}
+
+/// The options for a folder that is, or will be, at `path`, with memtables that fit its disk.
+///
+/// # Errors
+///
+/// [`OpenError::SmallDisk`] where the reserve could not be kept.
+pub(crate) fn fit_to_disk(
+    path: &Path,
+    mut options: EmbeddedOptions,
+) -> Result<EmbeddedOptions, OpenError> {
+    let existing = std::path::absolute(path).ok();
+    let room = existing.and_then(|path| path.ancestors().find_map(ask));
+    let Some(room) = room.filter(|_| options.disk_reserve_bytes > 0) else { return Ok(options) };
+    if room.total < DISK_BYTES_MIN {
+        let (total_bytes, needed_bytes) = (room.total, DISK_BYTES_MIN);
+        return Err(OpenError::SmallDisk { path: path.into(), total_bytes, needed_bytes });
     }
+    options.memtable_bytes = options.memtable_bytes.min(room.total / MEMTABLE_SHARE);
+    Ok(options)
 }
 
 impl CompactionPermit<'_> {
@@ -295,6 +346,30 @@ mod tests {
             assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), u64::from(is_full));
             assert_eq!(space.stats.disk_free_bytes.load(Ordering::Relaxed), free);
         }
+    }
+
+    #[test]
+    fn what_is_in_memory_can_always_be_flushed() {
+        let space = space(100);
+        space.set_unflushed(80);
+        for (free, admission) in [
+            (115, Admission::Everything),
+            (114, Admission::Deletions),
+            (90, Admission::Deletions),
+            (89, Admission::Nothing),
+        ] {
+            space.update(Room { free, total: 10_000 });
+            assert_eq!(space.admission(), admission, "{free}");
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_folder_that_is_not_there_yet_has_a_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = EmbeddedOptions::default();
+        let fitted = fit_to_disk(&folder.path().join("not/there"), options).unwrap();
+        assert!(fitted.memtable_bytes <= options.memtable_bytes && fitted.memtable_bytes > 0);
     }
 
     #[test]

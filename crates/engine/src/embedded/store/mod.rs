@@ -29,9 +29,8 @@ use fjall::{AbstractTree, Database, Keyspace, OwnedWriteBatch, PersistMode, Read
 use crate::embedded::commit::group::Admission;
 use crate::embedded::commit::group::{CommitError, Overlay, Sink};
 use crate::embedded::files::clean_mark::{self, CleanMark};
-use crate::embedded::files::folder;
-use crate::embedded::files::journal;
-use crate::embedded::files::manifest;
+use crate::embedded::files::journal_links::{self, JournalLinks};
+use crate::embedded::files::{folder, inventory, journal, manifest, store_record};
 use crate::embedded::options::{EmbeddedOptions, OpenError};
 use crate::embedded::store::database::{WHICH_FILE, open_database, unreadable};
 use crate::embedded::store::disk_space::DiskSpace;
@@ -64,6 +63,7 @@ pub(crate) struct Store {
     is_compacted: AtomicBool,
     /// Deletions in tables, as of the last look.
     deletions: AtomicU64,
+    journals: JournalLinks,
     mark: CleanMark,
     _lock: File,
     #[cfg(test)]
@@ -80,13 +80,25 @@ pub(crate) struct StoreSnapshot {
 impl Store {
     pub(crate) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Self, OpenError> {
         let lock = folder::claim(path)?;
-        let store_path = folder::store_path(path)?;
-        clean_mark::verify(path, &store_path)?;
+        let store_path = folder::store_folder(path);
+        let inventory = inventory::take(path, &store_path)?;
+        if !inventory.is_used {
+            folder::remove_unfinished(&store_path)?;
+        }
+        clean_mark::verify(inventory.mark.as_ref(), &store_path)?;
         manifest::check(&store_path)?;
         // ORDER: the mark goes before anything is changed, and stays if nothing is.
-        clean_mark::remove(path)?;
+        clean_mark::remove_stopped(path, inventory.mark.as_ref())?;
+        journal_links::restore(path, &store_path, &inventory.to_restore)?;
         journal::check(&store_path)?;
+        if inventory.is_used {
+            folder::ensure_store_lock(&store_path)?;
+        }
+        let journals = JournalLinks::begin(path, &store_path)?;
         let (database, keyspace) = open_database(&store_path, options)?;
+        // ORDER: nothing is acknowledged before the folder says what it has.
+        store_record::write_if_absent(path, &store_path)?;
+        journals.look();
         Ok(Self {
             latest: RwLock::new(Arc::new(database.snapshot())),
             keyspace,
@@ -96,6 +108,7 @@ impl Store {
             quiet_strategy: Arc::new(compaction::leveled().with_l0_threshold(1)),
             is_compacted: AtomicBool::new(false),
             deletions: AtomicU64::new(0),
+            journals,
             mark: CleanMark::new(path, &store_path),
             _lock: lock,
             #[cfg(test)]
@@ -164,6 +177,7 @@ impl Sink for StoreSink {
         let value_bytes = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
         let bytes: usize = overlay.iter().map(|(key, value)| key.len() + value_bytes(value)).sum();
         self.store.commit(overlay)?;
+        self.space.set_unflushed(self.store.unflushed_bytes());
         self.space.committed(bytes as u64);
         // Full means that it is nudged already.
         let _ = self.nudge.try_send(());
@@ -200,6 +214,8 @@ impl Store {
             nothing_written: matches!(error, fjall::Error::Poisoned),
             message: format!("cannot commit to {}: {error}", self.path.display()),
         })?;
+        // ORDER: before anyone is told, so that a journal that holds what was acknowledged is missed if it goes.
+        self.journals.committed();
         self.is_compacted.store(false, Ordering::Relaxed);
         self.publish();
         Ok(())
@@ -287,6 +303,11 @@ impl Store {
         })?;
         // A flush in between changes the version as well; then there is one look too many.
         Ok(tree.current_version().id() != version)
+    }
+
+    /// Notes which journals fjall has removed.
+    pub(crate) fn note_journals(&self) {
+        self.journals.look();
     }
 
     /// Looks how many deletions there are in tables.

@@ -1,0 +1,132 @@
+//! What is made up for rows that others depend on, and that the result is always sound.
+
+use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
+
+use super::*;
+use crate::operator::check::check;
+use crate::storage::layout::{EntityKeys, Kind};
+
+fn dropped() -> Dropped {
+    Dropped { id: TableId(5).into(), kind: Kind::Table, at: Ticks::MIN_STORED }
+}
+
+fn record(id: u64, name: &str) -> Bytes {
+    let created = Ticks::MIN_STORED;
+    TableRecord { id: TableId(id), created, name: name.into(), policies: Bytes::new() }.encode()
+}
+
+fn entity() -> Bytes {
+    let mut writer = EntityWriter::new();
+    writer.push("A", Value::Int32(7));
+    let mut bytes = writer.finish();
+    set_timestamp(&mut bytes, Ticks::MIN_STORED);
+    bytes.into()
+}
+
+/// Two accounts with a table each, and a dropped table that is not swept.
+fn sound() -> Vec<(Bytes, Bytes)> {
+    vec![
+        (Key::Sequence.encode(), sequence::encode(6)),
+        (Key::Account { name: "first" }.encode(), account::encode(AccountId(1))),
+        (Key::Account { name: "second" }.encode(), account::encode(AccountId(2))),
+        (TableRecord::key(AccountId(1), "people"), record(3, "People")),
+        (TableRecord::key(AccountId(2), "places"), record(4, "Places")),
+        (dropped().key(), dropped().encode()),
+        (EntityKeys::of(TableId(3)).key("p", "1"), entity()),
+        (EntityKeys::of(TableId(3)).key("p", "2"), entity()),
+        (EntityKeys::of(TableId(4)).key("p", "1"), entity()),
+        (EntityKeys::of(TableId(5)).key("p", "1"), entity()),
+    ]
+}
+
+/// Salvages a folder with these rows, and checks the result.
+fn salvaged(rows: Vec<(Bytes, Bytes)>) -> SalvageReport {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let mut source = Target::create(&from).unwrap();
+    for (key, value) in rows {
+        source.put(key, value);
+    }
+    source.finish().unwrap();
+    let report = salvage(&from, &to, |_| {}).unwrap();
+    let result = check(&to, |_| {}).unwrap();
+    assert!(result.is_sound(), "{result:?}");
+    assert_eq!(result.entities, report.entities);
+    assert_eq!((result.accounts, result.tables), (report.accounts, report.tables));
+    report
+}
+
+/// The rows without those with these keys.
+fn without(keys: &[Bytes]) -> Vec<(Bytes, Bytes)> {
+    sound().into_iter().filter(|(key, _)| !keys.contains(key)).collect()
+}
+
+#[test]
+fn a_sound_folder_is_copied() {
+    let report = salvaged(sound());
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!((report.accounts, report.tables, report.entities), (2, 2, 4));
+    let report = salvaged(Vec::new());
+    assert!(report.is_complete(), "{report:?}");
+}
+
+#[test]
+fn a_lost_sequence_goes_on_after_the_highest_id() {
+    let report = salvaged(without(&[Key::Sequence.encode()]));
+    assert_eq!(report.made_up, ["the sequence of ids was lost; it goes on at 6"]);
+    assert_eq!(report.entities, 4);
+}
+
+#[test]
+fn entities_without_a_table_get_one_that_is_nobodys() {
+    let report = salvaged(without(&[TableRecord::key(AccountId(1), "people"), dropped().key()]));
+    assert_eq!((report.accounts, report.tables, report.entities), (3, 3, 4));
+    let told = report.made_up.join("\n");
+    assert!(told.contains("table Recovered3 of account recovered: holds 2 entities"), "{told}");
+    assert!(told.contains("table Recovered5 of account recovered: holds 1 entities"), "{told}");
+}
+
+/// With one account there is no doubt whose they are.
+#[test]
+fn entities_without_a_table_belong_to_the_only_account() {
+    let of_second = [
+        Key::Account { name: "second" }.encode(),
+        TableRecord::key(AccountId(2), "places"),
+        TableRecord::key(AccountId(1), "people"),
+        EntityKeys::of(TableId(4)).key("p", "1"),
+    ];
+    let report = salvaged(without(&of_second));
+    assert_eq!((report.accounts, report.tables, report.entities), (1, 1, 3));
+    let told = report.made_up.join("\n");
+    assert!(told.contains("table Recovered3 of account first: holds 2 entities"), "{told}");
+}
+
+#[test]
+fn tables_without_an_account_get_one() {
+    let report = salvaged(without(&[Key::Account { name: "second" }.encode()]));
+    assert_eq!((report.accounts, report.tables, report.entities), (2, 2, 4));
+    assert!(report.made_up[0].contains("account recovered2"), "{report:?}");
+}
+
+#[test]
+fn rows_that_make_no_sense_are_left_out_and_told() {
+    let mut rows = sound();
+    rows.push((EntityKeys::of(TableId(3)).key("p", "3"), Bytes::from_static(b"nothing")));
+    let report = salvaged(rows);
+    assert_eq!((report.entities, report.senseless_count), (4, 1));
+    assert!(!report.is_complete());
+}
+
+#[test]
+fn a_folder_with_something_in_it_is_no_target() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = folder.path().join("from");
+    Target::create(&from).unwrap().finish().unwrap();
+    let error = salvage(&from, folder.path(), |_| {}).unwrap_err();
+    assert!(matches!(error, SalvageError::TargetNotEmpty(_)) && error.is_usage(), "{error}");
+    let error = salvage(&from, from.join("inside"), |_| {}).unwrap_err();
+    assert!(matches!(error, SalvageError::TargetInside(_)) && error.is_usage(), "{error}");
+    let error = salvage(folder.path().join("none"), folder.path().join("to"), |_| {}).unwrap_err();
+    assert!(matches!(error, SalvageError::Source(_)) && error.is_usage(), "{error}");
+    assert!(!folder.path().join("to").exists());
+}
