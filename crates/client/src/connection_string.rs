@@ -108,7 +108,8 @@ fn default_endpoint(settings: &Settings<'_>, account: Option<&str>, tail: &str) 
     })?;
     let protocol = settings.value("DefaultEndpointsProtocol").unwrap_or("https");
     let suffix = settings.value("EndpointSuffix").unwrap_or(DEFAULT_SUFFIX);
-    parse_url(&format!("{protocol}://{account}{tail}.table.{suffix}"))
+    let host = Service::Table.host(&format!("{account}{tail}"), suffix);
+    parse_url(&format!("{protocol}://{host}"))
 }
 
 /// Reads an endpoint: an absolute `http` or `https` URL, without the slash at its end.

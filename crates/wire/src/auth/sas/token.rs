@@ -205,7 +205,7 @@ impl<'a> Kind<'a> {
         if version < SasVersion::FIRST {
             return Err(refused("sv is older than signatures of this service"));
         }
-        // Before these fields were signed they meant nothing; taking them now would let anyone add
+        // Before these fields were signed they meant nothing; to honour them now would let anyone add
         // or drop them.
         let has_unsigned = [Field::IpRange, Field::Protocols]
             .into_iter()
