@@ -158,7 +158,7 @@ impl<'a> SasToken<'a> {
             Kind::Blob(_) => key.push_str(self.fields.text(Field::Resource)),
         }
         key.push('\n');
-        key.push_str(&self.string_to_sign(account));
+        self.push_string_to_sign(&mut key, account);
         key
     }
 
@@ -175,12 +175,20 @@ impl<'a> SasToken<'a> {
     }
 
     fn string_to_sign(&self, account: &str) -> String {
-        let Self { fields, version, .. } = self;
+        let mut string = String::with_capacity(256);
+        self.push_string_to_sign(&mut string, account);
+        string
+    }
+
+    fn push_string_to_sign(&self, out: &mut String, account: &str) {
+        let (fields, version) = (&self.fields, self.version);
         match &self.kind {
-            Kind::Account(_) => account::string_to_sign(fields, account, *version),
-            Kind::Table { .. } => table::string_to_sign(fields, account, *version),
-            Kind::Queue { queue } => queue::string_to_sign(fields, account, queue, *version),
-            Kind::Blob(blob) => blob.string_to_sign(fields, account, *version),
+            Kind::Account(_) => account::push_string_to_sign(out, fields, account, version),
+            Kind::Table { .. } => table::push_string_to_sign(out, fields, account, version),
+            Kind::Queue { queue } => {
+                queue::push_string_to_sign(out, fields, account, queue, version);
+            }
+            Kind::Blob(blob) => blob.push_string_to_sign(out, fields, account, version),
         }
     }
 }
