@@ -91,7 +91,7 @@ fn is_found(plan: &Plan, row: &Row, scratch: &mut Scratch) -> bool {
     spans == 1 && asked.is_none_or(|residual| residual.matches(&key, entity, scratch).unwrap())
 }
 
-/// Spans are walked in order, and a page that ends before a point has a token for it.
+/// Spans are scanned in order, and a page that ends before a point has a token for it.
 fn spans(spans: &[Span]) {
     for span in spans {
         assert!(!span.is_empty(), "{span:?}");

@@ -14,40 +14,51 @@ const FEW: usize = 24;
 #[derive(Clone, Debug)]
 pub(crate) struct NameList<N> {
     names: Vec<N>,
-    /// Where each name stands in `names`; empty while they are few.
-    positions: HashMap<ByBytes<N>, usize>,
+    /// Where each name stands in `names`, once they are many.
+    positions: Option<HashMap<ByBytes<N>, usize>>,
 }
 
 impl<N> Default for NameList<N> {
     fn default() -> Self {
-        Self { names: Vec::new(), positions: HashMap::new() }
+        Self { names: Vec::new(), positions: None }
     }
 }
 
 impl<N: AsRef<[u8]> + Clone> NameList<N> {
     /// Adds a name at the end, unless it is there already: where it stands, and whether it is new.
+    #[inline]
     pub(crate) fn insert(&mut self, name: N) -> (usize, bool) {
         if let Some(position) = self.position(name.as_ref()) {
             return (position, false);
         }
         let position = self.names.len();
         self.names.push(name);
-        match position {
-            ..FEW => {}
-            FEW => {
-                let all = self.names.iter().cloned().map(ByBytes).enumerate();
-                self.positions = all.map(|(position, name)| (name, position)).collect();
-            }
-            _ => drop(self.positions.insert(ByBytes(self.names[position].clone()), position)),
+        if position >= FEW {
+            self.index(position);
         }
         (position, true)
     }
 
-    pub(crate) fn position(&self, name: &[u8]) -> Option<usize> {
-        if self.names.len() <= FEW {
-            return self.names.iter().position(|known| known.as_ref() == name);
+    /// Notes where the last name stands, and where all of them do when they become many.
+    #[cold]
+    fn index(&mut self, position: usize) {
+        match &mut self.positions {
+            Some(positions) => {
+                positions.insert(ByBytes(self.names[position].clone()), position);
+            }
+            None => {
+                let all = self.names.iter().cloned().map(ByBytes).enumerate();
+                self.positions = Some(all.map(|(position, name)| (name, position)).collect());
+            }
         }
-        self.positions.get(name).copied()
+    }
+
+    #[inline]
+    pub(crate) fn position(&self, name: &[u8]) -> Option<usize> {
+        match &self.positions {
+            None => self.names.iter().position(|known| known.as_ref() == name),
+            Some(positions) => positions.get(name).copied(),
+        }
     }
 
     pub(crate) fn names(&self) -> &[N] {

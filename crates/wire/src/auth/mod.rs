@@ -5,7 +5,7 @@
 //! They hold no state, read no clock, and know nothing of accounts beyond their keys.
 
 pub mod key;
-pub mod policy;
+pub(crate) mod policy;
 pub mod sas;
 pub mod shared_key;
 

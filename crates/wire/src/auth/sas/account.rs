@@ -32,10 +32,15 @@ impl AccountSas {
     }
 }
 
-/// Every line ends with a newline, the last one too.
-pub(super) fn string_to_sign(fields: &SasFields<'_>, account: &str, version: SasVersion) -> String {
-    let mut lines = vec![account];
-    lines.extend(fields.texts([
+/// Appends the string to sign. Every line ends with a newline, the last one too.
+pub(super) fn push_string_to_sign(
+    out: &mut String,
+    fields: &SasFields<'_>,
+    account: &str,
+    version: SasVersion,
+) {
+    out.push_str(account);
+    let signed = [
         Field::Permissions,
         Field::Services,
         Field::ResourceTypes,
@@ -44,12 +49,12 @@ pub(super) fn string_to_sign(fields: &SasFields<'_>, account: &str, version: Sas
         Field::IpRange,
         Field::Protocols,
         Field::Version,
-    ]));
+    ];
+    fields.push_lines(out, signed);
     if version >= SasVersion::ENCRYPTION_SCOPE {
-        lines.push(fields.text(Field::EncryptionScope));
+        fields.push_lines(out, [Field::EncryptionScope]);
     }
-    lines.push("");
-    lines.join("\n")
+    out.push('\n');
 }
 
 pub(super) fn allows(types: ResourceTypes, granted: Permissions, access: Access<'_>) -> Result<()> {

@@ -81,31 +81,35 @@ impl BlobSas {
         Ok(Self { resource, path, time: time.to_owned() })
     }
 
-    /// The last line has no newline.
-    pub(super) fn string_to_sign(
+    /// Appends the string to sign. The last line has no newline.
+    pub(super) fn push_string_to_sign(
         &self,
+        out: &mut String,
         fields: &SasFields<'_>,
         account: &str,
         version: SasVersion,
-    ) -> String {
-        let resource = version.resource(Service::Blob, account, &self.path);
-        let mut lines = version.service_lines(fields, &resource);
+    ) {
+        version.push_service_start(out, fields, Service::Blob, account);
+        out.push_str(&self.path);
+        version.push_service_end(out, fields);
         if version >= SasVersion::SNAPSHOT {
-            lines.extend([fields.text(Field::Resource), &self.time]);
+            fields.push_lines(out, [Field::Resource]);
+            out.push('\n');
+            out.push_str(&self.time);
         }
         if version >= SasVersion::ENCRYPTION_SCOPE {
-            lines.push(fields.text(Field::EncryptionScope));
+            fields.push_lines(out, [Field::EncryptionScope]);
         }
         if version >= SasVersion::RESPONSE_HEADERS {
-            lines.extend(fields.texts([
+            let headers = [
                 Field::CacheControl,
                 Field::ContentDisposition,
                 Field::ContentEncoding,
                 Field::ContentLanguage,
                 Field::ContentType,
-            ]));
+            ];
+            fields.push_lines(out, headers);
         }
-        lines.join("\n")
     }
 }
 

@@ -29,9 +29,10 @@ fn sign(address: BlobAddress<'_>, query: &str) -> String {
     let pairs = decode(query);
     let mut fields = SasFields::from_pairs(Service::Blob, borrow(&pairs));
     let version = SasVersion::parse(fields.text(Field::Version)).unwrap();
-    let text = BlobSas::parse(&fields, address, version)
-        .map(|blob| blob.string_to_sign(&fields, ACCOUNT, version))
-        .unwrap_or_default();
+    let mut text = String::new();
+    if let Ok(blob) = BlobSas::parse(&fields, address, version) {
+        blob.push_string_to_sign(&mut text, &fields, ACCOUNT, version);
+    }
     fields.set(Field::Signature, dev_key().sign(&text).to_base64());
     fields.to_query()
 }
@@ -89,7 +90,10 @@ fn strings_to_sign() {
         let mut fields = SasFields::from_pairs(Service::Blob, borrow(&pairs));
         fields.set(Field::Version, version.to_owned());
         let version = SasVersion::parse(version).unwrap();
-        BlobSas::parse(&fields, HELLO, version).unwrap().string_to_sign(&fields, "acct", version)
+        let mut text = String::new();
+        let blob = BlobSas::parse(&fields, HELLO, version).unwrap();
+        blob.push_string_to_sign(&mut text, &fields, "acct", version);
+        text
     };
     let resource = "/acct/c1/dir/hello.txt";
     for (version, expected) in [

@@ -191,9 +191,12 @@ impl<'a> SasFields<'a> {
         self.get(field).unwrap_or_default()
     }
 
-    /// The values of several fields, for a string to sign.
-    pub(super) fn texts<const N: usize>(&self, fields: [Field; N]) -> [&str; N] {
-        fields.map(|field| self.text(field))
+    /// Appends the values of several fields to a string to sign, each on a line after what is there.
+    pub(super) fn push_lines<const N: usize>(&self, out: &mut String, fields: [Field; N]) {
+        for field in fields {
+            out.push('\n');
+            out.push_str(self.text(field));
+        }
     }
 
     /// What a field means, if it is present.

@@ -65,15 +65,17 @@ impl QueueAccess {
     }
 }
 
-/// The last line has no newline.
-pub(super) fn string_to_sign(
+/// Appends the string to sign. The last line has no newline.
+pub(super) fn push_string_to_sign(
+    out: &mut String,
     fields: &SasFields<'_>,
     account: &str,
     queue: &str,
     version: SasVersion,
-) -> String {
-    let resource = version.resource(Service::Queue, account, queue);
-    version.service_lines(fields, &resource).join("\n")
+) {
+    version.push_service_start(out, fields, Service::Queue, account);
+    out.push_str(queue);
+    version.push_service_end(out, fields);
 }
 
 pub(super) fn allows(granted: Permissions, access: Access<'_>) -> Result<()> {
@@ -191,7 +193,10 @@ mod tests {
             let pairs = decode("sp=P&st=S&se=E&si=I&sip=A&spr=R&tn=no&sr=no&spk=no&ses=no");
             let mut fields = SasFields::from_pairs(Service::Queue, borrow(&pairs));
             fields.set(super::super::fields::Field::Version, version.to_owned());
-            string_to_sign(&fields, "acct", "q", SasVersion::parse(version).unwrap())
+            let mut string = String::new();
+            let version = SasVersion::parse(version).unwrap();
+            push_string_to_sign(&mut string, &fields, "acct", "q", version);
+            string
         };
         assert_eq!(string("2025-01-05"), "P\nS\nE\n/queue/acct/q\nI\nA\nR\n2025-01-05");
         assert_eq!(string("2015-04-05"), "P\nS\nE\n/queue/acct/q\nI\nA\nR\n2015-04-05");

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_row_key_is_refused() {
+    fn a_row_key_without_its_partition_key_is_refused() {
         for (srk, erk) in [(Some("1"), None), (None, Some("1"))] {
             let error = KeyRangeLimit::new(None, srk, None, erk).unwrap_err();
             assert_eq!((error.code(), error.status()), (ErrorCode::AuthenticationFailed, 403));

@@ -49,7 +49,9 @@ impl AccountSasSpec {
         fields.set(Field::Permissions, self.permissions.account_text());
         set_times(&mut fields, self.start, Some(self.expiry));
         set_origin(&mut fields, self.ip_range, self.protocols);
-        signed(fields, key, |fields| account::string_to_sign(fields, account, self.version))
+        signed(fields, key, |fields, string| {
+            account::push_string_to_sign(string, fields, account, self.version);
+        })
     }
 }
 
@@ -121,7 +123,9 @@ impl TableSasSpec {
                 fields.set(field, bound);
             }
         }
-        signed(fields, key, |fields| table::string_to_sign(fields, account, self.version))
+        signed(fields, key, |fields, string| {
+            table::push_string_to_sign(string, fields, account, self.version);
+        })
     }
 }
 
@@ -177,8 +181,8 @@ impl QueueSasSpec {
         if let Some(identifier) = &self.identifier {
             fields.set(Field::Identifier, &**identifier);
         }
-        signed(fields, key, |fields| {
-            queue::string_to_sign(fields, account, &self.queue, self.version)
+        signed(fields, key, |fields, string| {
+            queue::push_string_to_sign(string, fields, account, &self.queue, self.version);
         })
     }
 }
@@ -203,10 +207,11 @@ fn set_origin(fields: &mut SasFields<'_>, ip_range: Option<IpRange>, protocols: 
 fn signed(
     mut fields: SasFields<'_>,
     key: &AccountKey,
-    string_to_sign: impl Fn(&SasFields<'_>) -> String,
+    push_string_to_sign: impl FnOnce(&SasFields<'_>, &mut String),
 ) -> String {
-    let signature = key.sign(&string_to_sign(&fields)).to_base64();
-    fields.set(Field::Signature, signature);
+    let mut string = String::new();
+    push_string_to_sign(&fields, &mut string);
+    fields.set(Field::Signature, key.sign(&string).to_base64());
     fields.to_query()
 }
 

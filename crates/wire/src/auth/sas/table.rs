@@ -44,19 +44,22 @@ pub(super) fn parse(fields: &SasFields<'_>) -> Result<KeyRangeLimit> {
     )
 }
 
-/// The last line has no newline.
-pub(super) fn string_to_sign(fields: &SasFields<'_>, account: &str, version: SasVersion) -> String {
+/// Appends the string to sign. The last line has no newline.
+pub(super) fn push_string_to_sign(
+    out: &mut String,
+    fields: &SasFields<'_>,
+    account: &str,
+    version: SasVersion,
+) {
+    version.push_service_start(out, fields, Service::Table, account);
+    let name = out.len();
+    out.push_str(fields.text(Field::Table));
     // Table names are ASCII letters and digits, so ASCII folding is all of it.
-    let table = fields.text(Field::Table).to_ascii_lowercase();
-    let resource = version.resource(Service::Table, account, &table);
-    let mut lines = version.service_lines(fields, &resource);
-    lines.extend(fields.texts([
-        Field::StartPartitionKey,
-        Field::StartRowKey,
-        Field::EndPartitionKey,
-        Field::EndRowKey,
-    ]));
-    lines.join("\n")
+    out[name..].make_ascii_lowercase();
+    version.push_service_end(out, fields);
+    let bounds =
+        [Field::StartPartitionKey, Field::StartRowKey, Field::EndPartitionKey, Field::EndRowKey];
+    fields.push_lines(out, bounds);
 }
 
 pub(super) fn allows(table: &str, granted: Permissions, access: Access<'_>) -> Result<()> {

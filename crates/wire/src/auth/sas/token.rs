@@ -158,7 +158,7 @@ impl<'a> SasToken<'a> {
             Kind::Blob(_) => key.push_str(self.fields.text(Field::Resource)),
         }
         key.push('\n');
-        key.push_str(&self.string_to_sign(account));
+        self.push_string_to_sign(&mut key, account);
         key
     }
 
@@ -175,12 +175,20 @@ impl<'a> SasToken<'a> {
     }
 
     fn string_to_sign(&self, account: &str) -> String {
-        let Self { fields, version, .. } = self;
+        let mut string = String::with_capacity(256);
+        self.push_string_to_sign(&mut string, account);
+        string
+    }
+
+    fn push_string_to_sign(&self, out: &mut String, account: &str) {
+        let (fields, version) = (&self.fields, self.version);
         match &self.kind {
-            Kind::Account(_) => account::string_to_sign(fields, account, *version),
-            Kind::Table { .. } => table::string_to_sign(fields, account, *version),
-            Kind::Queue { queue } => queue::string_to_sign(fields, account, queue, *version),
-            Kind::Blob(blob) => blob.string_to_sign(fields, account, *version),
+            Kind::Account(_) => account::push_string_to_sign(out, fields, account, version),
+            Kind::Table { .. } => table::push_string_to_sign(out, fields, account, version),
+            Kind::Queue { queue } => {
+                queue::push_string_to_sign(out, fields, account, queue, version);
+            }
+            Kind::Blob(blob) => blob.push_string_to_sign(out, fields, account, version),
         }
     }
 }
@@ -205,7 +213,7 @@ impl<'a> Kind<'a> {
         if version < SasVersion::FIRST {
             return Err(refused("sv is older than signatures of this service"));
         }
-        // Before these fields were signed they meant nothing; taking them now would let anyone add
+        // Before these fields were signed they meant nothing; to honour them now would let anyone add
         // or drop them.
         let has_unsigned = [Field::IpRange, Field::Protocols]
             .into_iter()

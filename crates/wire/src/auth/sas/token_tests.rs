@@ -39,10 +39,11 @@ fn sign(query: &str) -> String {
     let pairs = decode(query);
     let mut fields = SasFields::from_pairs(Service::Table, borrow(&pairs));
     let version = SasVersion::parse(fields.text(Field::Version)).unwrap();
-    let text = match fields.get(Field::Table) {
-        Some(_) => table::string_to_sign(&fields, ACCOUNT, version),
-        None => account::string_to_sign(&fields, ACCOUNT, version),
-    };
+    let mut text = String::new();
+    match fields.get(Field::Table) {
+        Some(_) => table::push_string_to_sign(&mut text, &fields, ACCOUNT, version),
+        None => account::push_string_to_sign(&mut text, &fields, ACCOUNT, version),
+    }
     fields.set(Field::Signature, dev_key().sign(&text).to_base64());
     fields.to_query()
 }
@@ -128,10 +129,10 @@ fn strings_to_sign() {
         let pairs = decode(query);
         let fields = SasFields::from_pairs(Service::Table, borrow(&pairs));
         let version = SasVersion::parse(fields.text(Field::Version)).unwrap();
-        (
-            table::string_to_sign(&fields, "acct", version),
-            account::string_to_sign(&fields, "acct", version),
-        )
+        let (mut table, mut account) = (String::new(), String::new());
+        table::push_string_to_sign(&mut table, &fields, "acct", version);
+        account::push_string_to_sign(&mut account, &fields, "acct", version);
+        (table, account)
     };
     let all = "sp=P&st=S&se=E&tn=Tn&si=I&sip=A&spr=R&spk=1&srk=2&epk=3&erk=4&ss=t&srt=o&ses=X&sv=";
     assert_eq!(

@@ -46,28 +46,35 @@ impl SasVersion {
         number.map(Self)
     }
 
-    /// The resource that a service's token signs: the account stands there once, whatever the style of the address.
-    pub(super) fn resource(self, service: Service, account: &str, path: &str) -> String {
-        match self >= Self::SERVICE_IN_RESOURCE {
-            true => ["/", service.name(), "/", account, "/", path].concat(),
-            false => ["/", account, "/", path].concat(),
+    /// Appends what the strings to sign of every service begin with, up to the resource within the account. The account
+    /// stands there once, whatever the style of the address.
+    pub(super) fn push_service_start(
+        self,
+        out: &mut String,
+        fields: &SasFields<'_>,
+        service: Service,
+        account: &str,
+    ) {
+        for field in [Field::Permissions, Field::Start, Field::Expiry] {
+            out.push_str(fields.text(field));
+            out.push('\n');
         }
+        if self >= Self::SERVICE_IN_RESOURCE {
+            out.push('/');
+            out.push_str(service.name());
+        }
+        out.push('/');
+        out.push_str(account);
+        out.push('/');
     }
 
-    /// The lines with which the strings to sign of every service begin.
-    pub(super) fn service_lines<'f>(
-        self,
-        fields: &'f SasFields<'_>,
-        resource: &'f str,
-    ) -> Vec<&'f str> {
-        let mut lines = Vec::with_capacity(16);
-        lines.extend(fields.texts([Field::Permissions, Field::Start, Field::Expiry]));
-        lines.extend([resource, fields.text(Field::Identifier)]);
+    /// Appends what the strings to sign of every service have behind the resource.
+    pub(super) fn push_service_end(self, out: &mut String, fields: &SasFields<'_>) {
+        fields.push_lines(out, [Field::Identifier]);
         if self >= Self::ADDRESS_AND_PROTOCOL {
-            lines.extend(fields.texts([Field::IpRange, Field::Protocols]));
+            fields.push_lines(out, [Field::IpRange, Field::Protocols]);
         }
-        lines.push(fields.text(Field::Version));
-        lines
+        fields.push_lines(out, [Field::Version]);
     }
 }
 

@@ -451,7 +451,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_the_client_signs_is_taken_in_any_order(sent in any_sent(), turn in 0usize..8) {
+    fn what_the_client_signs_is_taken_in_any_order(sent in any_sent(), shift in 0usize..8) {
         for scheme in [Scheme::SharedKey, Scheme::SharedKeyLite] {
             let query = sent.query();
             let headers = sent.headers.iter().map(|(name, value)| (&**name, &**value));
@@ -459,8 +459,8 @@ proptest! {
             let signature = signature_of(&request.sign(scheme, &dev_key()));
             let mut moved = sent.clone();
             let (parameters, headers) = (moved.parameters.len().max(1), moved.headers.len());
-            moved.parameters.rotate_left(turn % parameters);
-            moved.headers.rotate_left(turn % headers);
+            moved.parameters.rotate_left(shift % parameters);
+            moved.headers.rotate_left(shift % headers);
             moved.headers.iter_mut().for_each(|(name, _)| *name = name.to_ascii_uppercase());
             prop_assert!(moved.verify(scheme, &signature));
         }

@@ -11,7 +11,7 @@ use crate::table::stored::key::push_ordered;
 use crate::table::stored::program::{KeyPart, Membership, Node, Source};
 use crate::table::stored::{EdmType, Program};
 
-/// From so many equalities on, a chain of them becomes a set.
+/// From this many equalities on, a chain of them becomes a set.
 const SET_TERMS_MIN: usize = 4;
 
 impl Program {

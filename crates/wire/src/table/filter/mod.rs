@@ -5,7 +5,7 @@
 //! typing is the service's own (a literal widens to the property's type, a property never widens, a missing
 //! property fails every comparison), and both are written down in `docs/compatibility.md`.
 //!
-//! Nothing here reads storage: whoever owns the rows walks the spans and asks the program.
+//! Nothing here reads storage: the owner of the rows scans the spans and asks the program.
 
 mod compile;
 mod expr;

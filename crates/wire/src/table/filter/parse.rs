@@ -13,7 +13,7 @@ use super::expr::{Comparison, Expr, Literal, Operator};
 use super::lexer::{Lexer, Spanned, Token};
 use crate::error::{ErrorCode, Result, StorageError};
 
-/// Levels of a filter's tree. Everything that walks a tree recurses, and this keeps the stack small; the
+/// Levels of a filter's tree. Everything that visits a tree recurses, and this keeps the stack small; the
 /// filters that clients write stay below ten.
 pub(crate) const DEPTH_MAX: usize = 200;
 

@@ -80,7 +80,7 @@ impl Plan {
         Some(Self { spans: vec![span], kind: QueryKind::Point, residual: None })
     }
 
-    /// A plan that intersects so many pairs of boxes at most.
+    /// A plan that intersects at most this many pairs of boxes.
     #[cfg(test)]
     pub(super) fn with_pairs(pairs_left: usize, expr: &Expr) -> Self {
         let planner = Planner { partition: "PartitionKey", row: Some("RowKey"), pairs_left };

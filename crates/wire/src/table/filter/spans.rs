@@ -2,7 +2,7 @@
 //!
 //! An [`Interval`] is a half-open range of one key's ordered bytes. Since `t 00` is the next byte string after
 //! `t`, every comparison has one: `le t` ends before `t 00`, `gt t` begins at it. A [`KeyBox`] is the product of a
-//! partition key interval and a row key interval, and [`Span`]s are what a store can walk: ranges of
+//! partition key interval and a row key interval, and [`Span`]s are what a store can scan: ranges of
 //! `ordered(PartitionKey) 00 ordered(RowKey)`.
 //!
 //! All of this rests on keys having no character below U+0020, so that `p 00 ...` holds all of partition `p` and

@@ -26,7 +26,7 @@ impl EntityWriter {
         Self::with_capacity(0)
     }
 
-    /// Like [`EntityWriter::new`], with room for so many bytes of properties.
+    /// Like [`EntityWriter::new`], with room for this many bytes of properties.
     pub fn with_capacity(bytes: usize) -> Self {
         let mut buffer = Vec::with_capacity(HEADER_BYTES + bytes);
         buffer.extend_from_slice(&[VERSION, FLAGS]);

@@ -52,6 +52,7 @@ pub fn compare_text(a: &str, b: &str) -> Ordering {
 }
 
 /// [`compare_text`] for stored bytes, without checking that they are UTF-8.
+#[inline]
 pub(crate) fn compare_utf8(a: &[u8], b: &[u8]) -> Ordering {
     match a.iter().zip(b).find(|(x, y)| x != y) {
         None => a.len().cmp(&b.len()),

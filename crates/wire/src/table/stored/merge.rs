@@ -1,4 +1,4 @@
-//! Merging an entity into a stored one.
+//! Merge: an entity laid over a stored one.
 
 use super::entity::{EntityRef, EntityWriter, MalformedEntity, Property};
 

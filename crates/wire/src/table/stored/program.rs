@@ -1,6 +1,6 @@
 //! A filter compiled to run on encoded entities.
 //!
-//! A row is read in one forward pass that notes where the wanted properties stand, then the tree is walked
+//! A row is read in one forward pass that notes where the wanted properties stand, then the tree is evaluated
 //! with short circuit. Nothing is decoded but the values that a comparison looks at, and nothing is allocated
 //! per row: the notes live in a [`Scratch`] that the caller keeps from row to row.
 //!
