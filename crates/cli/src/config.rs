@@ -19,9 +19,16 @@ const CACHE_MB: u64 = 128;
 /// Two write buffers and a journal.
 const DISK_RESERVE_MB: u64 = 128;
 const CACHED_FILES: usize = 900;
-const TABLE_FILES_MIN: usize = 16;
-/// File descriptors for what is opened now and then: a flush, a compaction, a connection that is being refused.
+/// File descriptors that are not for connections: a third of all, within these bounds.
+const OWN_FILES_MIN: usize = 32;
+const OWN_FILES_MAX: usize = 1024;
+/// Of these, what is always open: standard streams, runtime, listeners, locks and journal.
+const ALWAYS_OPEN_FILES: usize = 16;
+/// And what is opened now and then, by a flush or a compaction; half of what is left where that is less.
 const SPARE_FILES: usize = 64;
+/// Each connection counts for this many quarters of a descriptor: those that are being refused, and those of the admin
+/// port, may be an eighth as many each.
+const QUARTERS_PER_CONNECTION: usize = 5;
 const SLOW_QUERY: Duration = Duration::from_secs(1);
 
 /// Reads the file that the flags name, and lays the flags over it.
@@ -128,11 +135,13 @@ fn limits(options: &ServeOptions) -> anyhow::Result<Limits> {
 /// the engine can always open its files: a flush that cannot is the end of the service.
 pub(crate) fn fit_files(config: &mut Config, files_max: u64) {
     let files_max = usize::try_from(files_max).unwrap_or(usize::MAX);
-    let for_tables = (files_max / 4).clamp(TABLE_FILES_MIN, CACHED_FILES);
+    let own = (files_max / 3).clamp(OWN_FILES_MIN, OWN_FILES_MAX);
+    let for_store = own - ALWAYS_OPEN_FILES;
+    let for_tables = (for_store - SPARE_FILES.min(for_store / 2)).min(CACHED_FILES);
     if let Storage::Folder { cached_files_max, .. } = &mut config.storage {
         *cached_files_max = for_tables;
     }
-    let for_connections = files_max.saturating_sub(for_tables + SPARE_FILES).max(1);
+    let for_connections = (files_max.saturating_sub(own) / QUARTERS_PER_CONNECTION * 4).max(1);
     let connections_max = &mut config.limits.connections_max;
     if *connections_max > for_connections {
         tracing::warn!(
@@ -325,7 +334,7 @@ mod tests {
     #[test]
     fn file_descriptors_are_shared_out() {
         for (files_max, connections, tables) in
-            [(u64::MAX, 20_000, 900), (1024, 704, 256), (128, 32, 32), (10, 1, 16)]
+            [(u64::MAX, 20_000, 900), (1024, 544, 261), (128, 68, 13), (64, 24, 8), (10, 1, 8)]
         {
             let mut config = resolve(&parse(&[])).unwrap();
             fit_files(&mut config, files_max);

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use http::Method;
 use http::request::Parts;
 use hyper::body::Body;
 use tavola_wire::{ErrorCode, ServiceVersion, StorageError};
@@ -105,7 +106,9 @@ impl Arrival<'_> {
         let elapsed = self.started.elapsed();
         let status = reply.status().as_u16();
         self.state.metrics.answered(T::SERVICE, operation, status, elapsed);
-        self.state.metrics.response_bytes.inc_by(reply.body().size_hint().lower());
+        if self.parts.method != Method::HEAD {
+            self.state.metrics.response_bytes.inc_by(reply.body().size_hint().lower());
+        }
         // The query stays out of the log: it may hold a signature, and so may a path.
         tracing::debug!(
             request_id = %self.id,

@@ -21,6 +21,7 @@ use crate::auth::cors;
 use crate::connection::Connection;
 use crate::context::RequestContext;
 use crate::error::Result;
+use crate::net::stall_timeout::StallTimeout;
 use crate::operations::OperationIndex;
 use crate::request::body;
 use crate::request::head::{RequestHead, raw_query};
@@ -37,14 +38,15 @@ pub(crate) async fn answer<T: Tenant>(
     let (id, started) = (state.ids.next(), Instant::now());
     let arrival = Arrival { connection, state, id, started, parts: &parts };
     let mut operation = OperationIndex::Unrecognized;
-    let answered = arrival.answer::<T>(&mut body, &mut operation);
+    let mut stall_timeout = StallTimeout::new(state.settings.limits.transfer_timeout);
+    let answered = arrival.answer::<T>(&mut body, &mut stall_timeout, &mut operation);
     let reply = match AssertUnwindSafe(answered).catch_unwind().await {
         Ok(reply) => reply,
         Err(panic) => arrival.panicked::<T>(operation, panic_message(&*panic)),
     };
     // A client that asked whether to send its body has been told enough by a reply.
     if !body.is_end_stream() && !parts.headers.contains_key(EXPECT) {
-        Box::pin(body::discard(&mut body, &state.settings.limits)).await;
+        Box::pin(body::discard(&mut body, &mut stall_timeout)).await;
     }
     arrival.finish::<T>(operation, reply)
 }
@@ -54,6 +56,7 @@ impl Arrival<'_> {
     async fn answer<T: Tenant>(
         &self,
         body: &mut Incoming,
+        stall_timeout: &mut StallTimeout,
         operation: &mut OperationIndex,
     ) -> Reply {
         let rules = self.state.settings.address_rules;
@@ -71,7 +74,8 @@ impl Arrival<'_> {
                 return self.with_common::<T>(reply, None);
             }
         };
-        let mut reply = match self.serve::<T>(&head, account, body, operation).await {
+        let mut reply = match self.serve::<T>(&head, account, body, stall_timeout, operation).await
+        {
             Ok(reply) => self.with_common::<T>(reply, head.version),
             Err(error) => self.failure::<T>(&error, Some(&head), *operation),
         };
@@ -88,6 +92,7 @@ impl Arrival<'_> {
         head: &RequestHead<'_>,
         account: &Arc<Account>,
         body: &mut Incoming,
+        stall_timeout: &mut StallTimeout,
         name: &mut OperationIndex,
     ) -> Result<Reply> {
         let state = self.state;
@@ -110,8 +115,7 @@ impl Arrival<'_> {
         }
         let permit = identity.authorize(operation.access(head))?;
         let memory = &state.memory_budget;
-        let stall_max = state.settings.limits.transfer_timeout;
-        let (body, stream) = body::admit(body, spec.body, stall_max, memory).await?.split();
+        let (body, stream) = body::admit(body, spec.body, stall_timeout, memory).await?.split();
         state.metrics.request_bytes.inc_by(body.len() as u64);
         let context =
             RequestContext { id: self.id, state, head, account, started: self.started, body };

@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use http::Request;
+use http::header::CONNECTION;
+use http::{HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -24,6 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::admin;
 use crate::config::{Limits, ServiceConfig};
 use crate::connection::Connection;
+use crate::net::framing;
 use crate::net::h2_watchdog::{H2Watchdog, Verdict, WatchedBody};
 use crate::net::head_timer::HeadTimer;
 use crate::net::overload::Rejections;
@@ -43,8 +45,10 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 const ACCEPT_WARNING_EVERY: Duration = Duration::from_secs(10);
 /// Connections that the kernel keeps until they are accepted; a burst is worth a few milliseconds of them.
 const BACKLOG: u32 = 4096;
-/// Probes and collectors are few.
+/// Probes and collectors are few. They are not to take the file descriptors of the service where these are scarce.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
+const ADMIN_CONNECTIONS_MIN: usize = 4;
+const ADMIN_CONNECTIONS_SHARE: usize = 8;
 /// HTTP/2 requests at a time on one connection.
 const STREAMS_MAX: u32 = 256;
 /// What a client may send of one HTTP/2 request, and of all requests of a connection, before we have read it.
@@ -151,11 +155,13 @@ impl Server {
     pub(crate) async fn run(self, stop: watch::Receiver<bool>) {
         // The limits are the process's: all services together keep to them.
         let connections = Arc::new(Semaphore::new(self.limits.connections_max));
+        let admin_max = (self.limits.connections_max / ADMIN_CONNECTIONS_SHARE)
+            .clamp(ADMIN_CONNECTIONS_MIN, ADMIN_CONNECTIONS_MAX);
         let http2_requests = Arc::new(Semaphore::new(self.limits.http2_requests_max));
         let accepting = self.listeners.into_iter().map(|listener| {
             let (tls, permits) = match listener.site {
                 Site::Service(_) => (self.tls.clone(), connections.clone()),
-                Site::Admin => (None, Arc::new(Semaphore::new(ADMIN_CONNECTIONS_MAX))),
+                Site::Admin => (None, Arc::new(Semaphore::new(admin_max))),
             };
             let acceptor = Acceptor {
                 state: self.state.clone(),
@@ -266,7 +272,7 @@ impl<H: Handler> Acceptor<H> {
         let handler = self.handler.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             let (handler, connection) = (handler.clone(), connection.clone());
-            async move { Ok::<_, Infallible>(handler.answer(connection, request).await) }
+            async move { Ok::<_, Infallible>(answer(&handler, connection, request).await) }
         });
         let connection = http1::Builder::new()
             .timer(HeadTimer::default())
@@ -298,7 +304,7 @@ impl<H: Handler> Acceptor<H> {
                     shared.state.metrics.http2_requests_refused.inc();
                     return Ok(respond::too_many_requests().map(WatchedBody::unwatched));
                 };
-                let reply = handler.answer(shared, request).await;
+                let reply = answer(&handler, shared, request).await;
                 Ok::<_, Infallible>(reply.map(|body| exchange.reply(body)))
             }
         });
@@ -339,6 +345,28 @@ impl<H: Handler> Acceptor<H> {
             }
         }
     }
+}
+
+/// Answers a request as its handler does, with what HTTP asks of every reply.
+async fn answer(
+    handler: &impl Handler,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Reply {
+    if !framing::is_served(request.headers()) {
+        return misframed();
+    }
+    let is_head = request.method() == Method::HEAD;
+    let reply = handler.answer(connection, request).await;
+    if is_head { framing::without_body(reply) } else { reply }
+}
+
+/// As hyper answers what it cannot read. Where the next request would begin is not to be trusted.
+fn misframed() -> Reply {
+    let mut reply = Reply::default();
+    *reply.status_mut() = StatusCode::BAD_REQUEST;
+    reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    reply
 }
 
 impl Handler for Site {

@@ -24,6 +24,7 @@ use tokio_rustls::TlsConnector;
 use super::*;
 use crate::error::Result;
 use crate::net::memory_budget::MemoryBudget;
+use crate::net::stall_timeout::StallTimeout;
 use crate::net::stream_window::PIECE_BYTES_MAX;
 use crate::request::body::{self, BodyLimit, RequestBody};
 use crate::request::reply::ReplyBody;
@@ -105,8 +106,8 @@ impl Streamer {
 
     async fn upload(&self, state: &ServerState, mut body: Incoming) -> Result<Reply> {
         let (limit, budget) = (BodyLimit::Stream(1 << 40), &state.memory_budget);
-        let stall_max = state.settings.limits.transfer_timeout;
-        let body = body::admit(&mut body, limit, stall_max, budget).await?;
+        let mut stall_timeout = StallTimeout::new(state.settings.limits.transfer_timeout);
+        let body = body::admit(&mut body, limit, &mut stall_timeout, budget).await?;
         let RequestBody::Stream(mut stream) = body else { panic!("a stream was asked for") };
         let mut taken = 0;
         while let Some(piece) = stream.next().await? {

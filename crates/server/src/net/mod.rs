@@ -1,5 +1,6 @@
 //! The network below HTTP: sockets, TLS, timers, and limits on what peers can hold.
 
+pub(crate) mod framing;
 pub(crate) mod h2_watchdog;
 pub(crate) mod head_timer;
 pub(crate) mod memory_budget;

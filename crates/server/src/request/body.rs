@@ -1,7 +1,6 @@
 //! Reading a request's body, within limits of size, speed and memory: whole, or as a stream of pieces.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -9,7 +8,6 @@ use hyper::body::{Body, Frame};
 use tavola_wire::ErrorCode;
 use tokio::time::{Instant, timeout};
 
-use crate::config::Limits;
 use crate::error::Result;
 use crate::net::memory_budget::MemoryBudget;
 use crate::net::stall_timeout::StallTimeout;
@@ -47,7 +45,8 @@ impl<'a, B> RequestBody<'a, B> {
     }
 }
 
-/// Reads a body that is taken whole, or makes a stream ready to be read. `stall_max`: how long the peer may send nothing.
+/// Reads a body that is taken whole, or makes a stream ready to be read. `stall_timeout` is that of the whole body: what
+/// is used up here is not there for [`discard`].
 ///
 /// # Errors
 /// 413 `RequestBodyTooLarge`, 500 `OperationTimedOut` when it takes too long to come, 400 when it breaks off, 503
@@ -55,7 +54,7 @@ impl<'a, B> RequestBody<'a, B> {
 pub(crate) async fn admit<'a, B: Body<Data = Bytes> + Unpin>(
     body: &'a mut B,
     limit: BodyLimit,
-    stall_max: Duration,
+    stall_timeout: &'a mut StallTimeout,
     budget: &Arc<MemoryBudget>,
 ) -> Result<RequestBody<'a, B>> {
     let bytes_max = match limit {
@@ -65,7 +64,6 @@ pub(crate) async fn admit<'a, B: Body<Data = Bytes> + Unpin>(
     if body.size_hint().lower() > bytes_max {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }
-    let stall_timeout = StallTimeout::new(stall_max);
     Ok(match limit {
         BodyLimit::Whole(_) if body.is_end_stream() => RequestBody::Whole(Bytes::new()),
         BodyLimit::Whole(bytes_max) => {
@@ -89,13 +87,13 @@ pub(crate) async fn admit<'a, B: Body<Data = Bytes> + Unpin>(
 async fn read<B: Body<Data = Bytes> + Unpin>(
     body: &mut B,
     bytes_max: usize,
-    mut stall_timeout: StallTimeout,
+    stall_timeout: &mut StallTimeout,
     budget: &Arc<MemoryBudget>,
 ) -> Result<Bytes> {
     let mut reservation = budget.reservation();
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
-    while let Some(data) = next(body, &mut stall_timeout).await? {
+    while let Some(data) = next(body, stall_timeout).await? {
         let length = all.len() + first.len() + data.len();
         if length > bytes_max {
             return Err(ErrorCode::RequestBodyTooLarge.into());
@@ -121,7 +119,7 @@ pub(crate) struct BodyStream<'a, B> {
     /// What has come of a piece that was too large for one.
     unread: Bytes,
     bytes_left: u64,
-    stall_timeout: StallTimeout,
+    stall_timeout: &'a mut StallTimeout,
     window: StreamWindow,
 }
 
@@ -135,7 +133,7 @@ impl<B: Body<Data = Bytes> + Unpin> BodyStream<'_, B> {
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>> {
         self.window.room().await;
         while self.unread.is_empty() {
-            let Some(data) = next(self.body, &mut self.stall_timeout).await? else {
+            let Some(data) = next(self.body, self.stall_timeout).await? else {
                 return Ok(None);
             };
             let bytes_left = self.bytes_left.checked_sub(data.len() as u64);
@@ -147,12 +145,15 @@ impl<B: Body<Data = Bytes> + Unpin> BodyStream<'_, B> {
     }
 }
 
-/// Takes in what is left of the body of a request that has been refused.
-pub(crate) async fn discard<B: Body<Data = Bytes> + Unpin>(body: &mut B, limits: &Limits) {
+/// Takes in what is left of the body of a request that has been refused. One that was refused because its body stalled
+/// has no time left: it is answered at once.
+pub(crate) async fn discard<B: Body<Data = Bytes> + Unpin>(
+    body: &mut B,
+    stall_timeout: &mut StallTimeout,
+) {
     let mut left = DISCARD_BYTES_MAX;
-    let mut stall_timeout = StallTimeout::new(limits.transfer_timeout);
     // What goes on for longer, or comes too slowly, ends with the connection.
-    while let Ok(Some(data)) = next(body, &mut stall_timeout).await {
+    while let Ok(Some(data)) = next(body, stall_timeout).await {
         let Some(rest) = left.checked_sub(data.len().max(DISCARD_PIECE_BYTES_MIN)) else { return };
         left = rest;
     }
@@ -164,13 +165,12 @@ async fn next<B: Body<Data = Bytes> + Unpin>(
     stall_timeout: &mut StallTimeout,
 ) -> Result<Option<Bytes>> {
     let start = Instant::now();
-    let frame = timeout(stall_timeout.left(), body.frame())
-        .await
-        .map_err(|_| ErrorCode::OperationTimedOut)?;
+    let frame = timeout(stall_timeout.left(), body.frame()).await;
+    stall_timeout.waited(start.elapsed());
+    let frame = frame.map_err(|_| ErrorCode::OperationTimedOut)?;
     let Some(frame) = frame else { return Ok(None) };
     let data = frame.map(Frame::into_data).map_err(|_| ErrorCode::InvalidInput)?;
     let data = data.unwrap_or_default();
-    stall_timeout.waited(start.elapsed());
     stall_timeout.moved(data.len());
     Ok(Some(data))
 }
@@ -179,6 +179,7 @@ async fn next<B: Body<Data = Bytes> + Unpin>(
 mod tests {
     use std::convert::Infallible;
     use std::io;
+    use std::time::Duration;
 
     use futures_util::{FutureExt, Stream, stream};
     use http_body_util::{Full, StreamBody};
@@ -189,6 +190,10 @@ mod tests {
 
     const MIB: usize = 1024 * 1024;
     const SECOND: Duration = Duration::from_secs(1);
+
+    fn a_second() -> StallTimeout {
+        StallTimeout::new(SECOND)
+    }
 
     fn budget() -> Arc<MemoryBudget> {
         Arc::new(MemoryBudget::new(8 * MIB))
@@ -216,7 +221,7 @@ mod tests {
             let length = pieces.iter().sum::<usize>();
             let mut body = in_pieces(pieces);
             let limit = BodyLimit::Whole(2 * MIB);
-            let whole = admit(&mut body, limit, SECOND, &budget).await.unwrap().split().0;
+            let whole = admit(&mut body, limit, &mut a_second(), &budget).await.unwrap().split().0;
             assert_eq!(whole.len(), length);
             let clone = whole.clone();
             drop(whole);
@@ -232,10 +237,11 @@ mod tests {
         let code = |error: tavola_wire::StorageError| error.code();
         for limit in [BodyLimit::Whole(MIB), BodyLimit::Stream(MIB as u64)] {
             let mut announced = Full::new(Bytes::from(vec![7; MIB + 1]));
-            let refused = admit(&mut announced, limit, SECOND, &budget).await.err().map(code);
+            let refused =
+                admit(&mut announced, limit, &mut a_second(), &budget).await.err().map(code);
             assert_eq!(refused, Some(ErrorCode::RequestBodyTooLarge), "{limit:?}");
             let mut endless = in_pieces(std::iter::repeat(MIB / 16));
-            let refused = match admit(&mut endless, limit, SECOND, &budget).await {
+            let refused = match admit(&mut endless, limit, &mut a_second(), &budget).await {
                 Ok(RequestBody::Stream(mut stream)) => loop {
                     match stream.next().await {
                         Ok(piece) => assert!(piece.is_some()),
@@ -254,9 +260,10 @@ mod tests {
     async fn a_stream_hands_out_bounded_pieces_as_earlier_ones_are_dropped() {
         let budget = budget();
         let mut body = in_pieces([3 * PIECE_BYTES_MAX, 0, 10]);
+        let mut stall_timeout = a_second();
         let limit = BodyLimit::Stream(1 << 40);
         let RequestBody::Stream(mut stream) =
-            admit(&mut body, limit, SECOND, &budget).await.unwrap()
+            admit(&mut body, limit, &mut stall_timeout, &budget).await.unwrap()
         else {
             panic!("a stream was asked for");
         };
@@ -280,7 +287,8 @@ mod tests {
         let slow = BYTES_PER_SECOND_MIN as usize;
         for (bytes, is_given_up) in [(slow / 2, true), (slow, false)] {
             let mut body = StreamBody::new(Box::pin(every_second(bytes)));
-            let admitted = admit(&mut body, limit, 10 * SECOND, &budget).await.unwrap();
+            let mut stall_timeout = StallTimeout::new(10 * SECOND);
+            let admitted = admit(&mut body, limit, &mut stall_timeout, &budget).await.unwrap();
             let RequestBody::Stream(mut stream) = admitted else { panic!("a stream") };
             let mut ended = None;
             for _ in 0..100 {
@@ -293,12 +301,25 @@ mod tests {
         }
     }
 
+    /// The time for a body runs once: what was waited for in vain is not waited for again to throw it away.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_stalled_is_not_waited_for_again() {
+        let mut body = StreamBody::new(stream::pending::<io::Result<Frame<Bytes>>>());
+        let (mut stall_timeout, started) = (a_second(), Instant::now());
+        let limit = BodyLimit::Whole(MIB);
+        let refused = admit(&mut body, limit, &mut stall_timeout, &budget()).await.unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::OperationTimedOut);
+        discard(&mut body, &mut stall_timeout).await;
+        assert!(started.elapsed() < 2 * SECOND, "{:?}", started.elapsed());
+    }
+
     /// What has come before is no excuse for a body that breaks off.
     #[tokio::test]
     async fn a_stream_that_breaks_off_is_an_error() {
         let frames = [Ok(Frame::data(Bytes::from_static(b"a"))), Err(io::Error::other("gone"))];
         let mut body = StreamBody::new(stream::iter(frames));
-        let admitted = admit(&mut body, BodyLimit::Stream(10), SECOND, &budget()).await.unwrap();
+        let (limit, mut stall_timeout) = (BodyLimit::Stream(10), a_second());
+        let admitted = admit(&mut body, limit, &mut stall_timeout, &budget()).await.unwrap();
         let RequestBody::Stream(mut stream) = admitted else { panic!("a stream") };
         assert_eq!(stream.next().await.unwrap().unwrap(), "a");
         assert_eq!(stream.next().await.unwrap_err().code(), ErrorCode::InvalidInput);

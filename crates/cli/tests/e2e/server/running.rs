@@ -20,6 +20,19 @@ use crate::support::{
     ACCOUNT, Client, Credentials, KEY, Launch, Response, Server, http, minutes_from_now,
 };
 
+/// For localhost, as `openssl x509 -req -signkey` makes them.
+const VERSION_1_CERTIFICATE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBJTCBywIURLf5a1qMB/fqCGf8/KiySNmfjKswCgYIKoZIzj0EAwIwFDESMBAG
+A1UEAwwJbG9jYWxob3N0MCAXDTI2MTExNzIzNTc1N1oYDzIxMjYxMDI0MjM1NzU3
+WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AARlaG1uJIZ+sQ/zCkzR6ONPWZJbjBkRgQdi19EdX1IWKxPIWQ1CnpMmv8JK/Hd0
+T5kzpPIqJtEJBq7ffl6/tsLKMAoGCCqGSM49BAMCA0kAMEYCIQCbsBYIF/HHamwC
+R5yFpXBknwSNUZOTkFET6pfQ6ycdvwIhAPLZitsGzM+djBkyzmrJnklNiyLKxtHQ
+gm2bwxZQPLB1
+-----END CERTIFICATE-----
+";
+
 fn start(launch: Launch) -> (Arc<Server>, Client) {
     let server = Arc::new(launch.start());
     let client = Client::new(&server);
@@ -386,6 +399,18 @@ fn tls_needs_both_files() {
     failed(&Launch::new().args(["--cert", "tls/cert.pem"]), folder.path());
     let launch = Launch::new().args(["--cert", "tls/key.pem", "--key", "tls/key.pem"]);
     failed(&launch, folder.path());
+}
+
+/// Azurite's own test certificate is of version 1, which rustls does not take. The message has to say so.
+#[test]
+fn a_certificate_of_version_1_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(certificate(folder.path()).status.success());
+    std::fs::write(folder.path().join("tls/cert.pem"), VERSION_1_CERTIFICATE).unwrap();
+    let launch = Launch::new().args(["--cert", "tls/cert.pem", "--key", "tls/key.pem"]);
+    let (_, told) = failed(&launch, folder.path());
+    assert!(told.contains("cert.pem holds an X.509 version 1 certificate"), "{told}");
+    assert!(told.contains("tavola cert"), "{told}");
 }
 
 /// HTTP/2 without negotiation, many requests on one connection.

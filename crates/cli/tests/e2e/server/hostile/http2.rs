@@ -219,6 +219,49 @@ fn replies_that_are_taken_byte_by_byte() {
     target.assert_unharmed();
 }
 
+/// A reply to HEAD has no body, whatever it is a reply to: one would be an error of the protocol. It has the length that
+/// the body would have had, as over HTTP/1.
+#[tokio::test]
+async fn replies_to_head_have_no_body() {
+    let target = Target::start(&[]);
+    let admin = target.admin_address();
+    let service = target.server.address();
+    let paths = [
+        (service, target.path("Tables")),
+        (service, target.path(NOTHING)),
+        (service, "/nobody/Tables".to_owned()),
+        (service, "/devstoreaccount1/Tables".to_owned()),
+        (admin, "/health".to_owned()),
+        (admin, "/nothing".to_owned()),
+    ];
+    for (address, path) in paths {
+        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (mut sender, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
+        let connection = tokio::spawn(connection);
+        let uri = format!("http://{address}{path}");
+        let request = ::http::Request::head(uri).body(()).unwrap();
+        let (answer, _) = sender.send_request(request, true).unwrap();
+        let (head, mut body) = answer.await.expect("an answer").into_parts();
+        if let Some(data) = body.data().await {
+            panic!("{path}: {data:?}");
+        }
+        drop((sender, body));
+        connection.await.unwrap().expect("no error of the protocol");
+        let length = head.headers.get("content-length").expect("a length").to_str().unwrap();
+
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request =
+            format!("HEAD {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let answer = String::from_utf8(super::read_until_closed(&mut stream)).unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {} ", head.status.as_u16())), "{answer}");
+        assert!(answer.contains(&format!("content-length: {length}\r\n")), "{path}: {answer}");
+        assert!(answer.ends_with("\r\n\r\n"), "{path}: {answer}");
+        assert_ne!(length, "0", "{path}");
+    }
+    target.assert_unharmed();
+}
+
 /// All connections together have a limit of requests; beyond it they are told to come again.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_over_all_connections_have_a_limit() {

@@ -35,6 +35,12 @@ fn malformed_heads_are_refused() {
         // Encodings that nobody can undo.
         format!("{post}Transfer-Encoding: gzip\r\n\r\nab"),
         format!("{post}Transfer-Encoding: chunked, gzip\r\n\r\nab"),
+        // Also where the last coding is known.
+        format!("{post}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"),
+        format!("{post}Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        format!("{post}Transfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n"),
+        format!("{post}Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n"),
+        format!("{get}Transfer-Encoding: deflate,chunked\r\n\r\n0\r\n\r\n"),
         format!("{}\r\n", get.replace("HTTP/1.1", "HTTP/1.0") + "Transfer-Encoding: chunked\r\n"),
     ] {
         let mut stream = target.connect();

@@ -17,7 +17,7 @@ mod panics;
 mod slow;
 
 use std::io::{BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,13 +125,17 @@ impl Target {
         Memory::of(&self.server)
     }
 
-    /// A figure of the admin port.
-    fn metric(&self, name: &str) -> u64 {
+    fn admin_address(&self) -> SocketAddr {
         let lines = self.server.lines();
         let line = lines.iter().find(|line| line.contains("/metrics")).expect("a line");
-        let address = http::between(line, "http://", "/").expect("an address");
+        http::between(line, "http://", "/").expect("an address").parse().expect("an address")
+    }
+
+    /// A figure of the admin port.
+    fn metric(&self, name: &str) -> u64 {
+        let address = self.admin_address();
         let mut stream = BufReader::new(TcpStream::connect(address).expect("a connection"));
-        let headers = [("Host".to_owned(), address.to_owned())];
+        let headers = [("Host".to_owned(), address.to_string())];
         http::write(stream.get_mut(), "GET", "/metrics", &headers, b"").unwrap();
         let text = http::read(&mut stream).unwrap().expect(200).text().to_owned();
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));

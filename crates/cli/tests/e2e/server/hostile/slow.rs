@@ -62,6 +62,23 @@ fn bodies_that_come_byte_by_byte_are_cut_off() {
     target.assert_unharmed();
 }
 
+/// A body that stops is answered when its time is up, and its time runs once. A head that stops has a second more here and
+/// is cut off after the answer, so that nothing depends on how fast the machine is.
+#[test]
+fn a_body_that_stops_is_answered_in_time() {
+    let target = Target::start(&["--transfer-timeout", "2", "--tableKeepAliveTimeout", "3"]);
+    let mut body = BufReader::new(target.connect());
+    let request = target.insert_head("Content-Length: 1000") + "{";
+    body.get_mut().write_all(request.as_bytes()).unwrap();
+    let mut head = target.connect();
+    head.write_all(b"GET / HTTP/1.1\r\nX-Slow: ").unwrap();
+    read_until_closed(&mut head);
+    body.get_ref().set_nonblocking(true).unwrap();
+    let answer = http::read(&mut body).expect("an answer before the head was given up");
+    answer.expect_error(500, "OperationTimedOut");
+    target.assert_unharmed();
+}
+
 /// A slow line is not cut off: bytes that keep coming renew the time, so that the whole may take longer than it.
 #[test]
 fn a_body_on_a_slow_line_is_taken() {
