@@ -160,6 +160,16 @@ impl StorageError {
         self.status.unwrap_or(self.code.status())
     }
 
+    /// Whether the service does not know who asks, as opposed to what they may do.
+    pub fn is_authentication_failure(&self) -> bool {
+        matches!(
+            self.code,
+            ErrorCode::NoAuthenticationInformation
+                | ErrorCode::InvalidAuthenticationInfo
+                | ErrorCode::AuthenticationFailed
+        )
+    }
+
     /// The text for the caller, without request id and time.
     pub fn message(&self) -> &str {
         self.detail.as_deref().unwrap_or(self.code.message())

@@ -204,7 +204,10 @@ async fn verify(
 
 fn refused(reason: impl Into<String>) -> StorageError {
     let reason: String = reason.into();
-    StorageError::new(ErrorCode::InvalidAuthenticationInfo).status_override(401).caused_by(reason)
+    let text = ErrorCode::NoAuthenticationInformation.message();
+    StorageError::with_detail(ErrorCode::InvalidAuthenticationInfo, text)
+        .status_override(401)
+        .caused_by(reason)
 }
 
 /// Tells a client without valid credentials where to get some.

@@ -1,7 +1,9 @@
 //! Replies as all services make them: the headers that every one has, XML bodies, errors in XML.
 
+use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use hyper::ext::ReasonPhrase;
 use tavola_wire::{Service, ServiceVersion, StorageError, Ticks, xml};
 
 use super::ids::Id;
@@ -19,6 +21,8 @@ pub(crate) const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-co
 
 /// Room for the headers of a reply, so that the map is made once.
 pub(crate) const HEADERS_USUAL: usize = 16;
+/// The reason of a status line is cut off here: texts of the service are shorter, and clients limit the line.
+const REASON_BYTES_MAX: usize = 512;
 /// A client's own request id is echoed up to this length.
 const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 
@@ -43,6 +47,7 @@ pub(crate) fn xml_error(error: &StorageError, id: &Id, now: Ticks) -> Reply {
     let mut reply = xml(body);
     *reply.status_mut() = status_of(error);
     reply.headers_mut().insert(ERROR_CODE, HeaderValue::from_static(code));
+    set_reason(&mut reply, error);
     reply
 }
 
@@ -51,6 +56,18 @@ pub(crate) fn too_many_requests() -> Reply {
     let mut reply = empty(StatusCode::SERVICE_UNAVAILABLE);
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     reply
+}
+
+/// The first line of the message as reason of the status line, which some clients show instead of the body. HTTP/2 has
+/// none.
+pub(crate) fn set_reason(reply: &mut Reply, error: &StorageError) {
+    let line = error.message().lines().next().unwrap_or_default();
+    // A message may quote what a stranger sent.
+    let visible = |byte: u8| if byte == b' ' || byte.is_ascii_graphic() { byte } else { b'?' };
+    let line: Bytes = line.bytes().take(REASON_BYTES_MAX).map(visible).collect();
+    if let Ok(reason) = ReasonPhrase::try_from(line) {
+        reply.extensions_mut().insert(reason);
+    }
 }
 
 pub(crate) fn status_of(error: &StorageError) -> StatusCode {
@@ -104,5 +121,27 @@ fn version_value(version: Option<ServiceVersion>) -> HeaderValue {
     match version {
         Some(version) if DEFAULT_VERSION != version.as_str() => text(version.as_str()),
         _ => DEFAULT_VERSION,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tavola_wire::ErrorCode;
+
+    use super::*;
+
+    #[test]
+    fn a_reason_is_one_line_of_visible_ascii() {
+        let reason = |message: &str| {
+            let mut reply = empty(StatusCode::BAD_REQUEST);
+            let error = StorageError::with_detail(ErrorCode::InvalidInput, message.to_owned());
+            set_reason(&mut reply, &error);
+            let reason = reply.extensions().get::<ReasonPhrase>().expect("a reason").as_bytes();
+            String::from_utf8(reason.to_vec()).unwrap()
+        };
+        assert_eq!(reason("Said.\r\nX-Other: header"), "Said.");
+        assert_eq!(reason("a\rX-Other: \0\u{e9}\t\x7f"), "a?X-Other: ?????");
+        assert_eq!(reason(&"x".repeat(10_000)).len(), REASON_BYTES_MAX);
+        assert_eq!(reason(""), "");
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use http::header::CONTENT_TYPE;
 use tavola_wire::auth::sas::{self, EntityOperation};
-use tavola_wire::table::ResourcePath;
 use tavola_wire::table::batch::request::OPERATIONS_MAX;
 use tavola_wire::table::batch::response::{Outcome, indexed_message};
 use tavola_wire::table::batch::{
@@ -14,6 +13,7 @@ use tavola_wire::table::batch::{
 use tavola_wire::table::json::push_error;
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::negotiate::{MetadataLevel, Preference};
+use tavola_wire::table::{ResourcePath, key_count_error};
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
 
@@ -141,10 +141,13 @@ impl Prepared {
         };
         let condition = Condition::from_header(operation.if_match)?;
         let kind = match (operation.verb, &resource) {
-            (Verb::Post, ResourcePath::TableEntities(_)) => EntityOperation::Insert,
-            (verb @ (Verb::Put | Verb::Merge | Verb::Delete), ResourcePath::Entity { .. }) => {
-                entity_operation(verb, condition)
+            (Verb::Post, ResourcePath::TableEntities(_) | ResourcePath::BelowTable(_)) => {
+                EntityOperation::Insert
             }
+            (
+                verb @ (Verb::Put | Verb::Merge | Verb::Delete),
+                ResourcePath::Entity { .. } | ResourcePath::MismatchedKeys(_),
+            ) => entity_operation(verb, condition),
             _ => return Err(ErrorCode::InvalidInput.into()),
         };
         let permit = batch.for_part(entity_access(&name, kind))?;
@@ -168,6 +171,9 @@ impl Prepared {
                 }
                 let address = EntityAddress { table, partition_key, row_key };
                 EntityChange::at(operation.verb, &address, condition, operation.body)?
+            }
+            ResourcePath::MismatchedKeys(table) => {
+                return Err(key_count_error(&context.account.name, table.as_str()));
             }
             _ => EntityChange::insert(operation.body)?,
         };

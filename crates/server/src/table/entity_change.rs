@@ -4,10 +4,10 @@
 //! such change, an entity group transaction a set of up to a hundred.
 
 use bytes::Bytes;
-use tavola_wire::table::if_match::{IfMatch, malformed};
-use tavola_wire::table::json::{EntityBody, read_entity};
+use tavola_wire::table::if_match::IfMatch;
+use tavola_wire::table::json::{EntityBody, read_changes, read_entity};
 use tavola_wire::table::names::{KeyName, check_key};
-use tavola_wire::table::stored::{EntityRef, check_entity, merge, set_timestamp};
+use tavola_wire::table::stored::{EntityRef, check_entity, merge, set_timestamp, sort_by_name};
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError, Ticks};
 
@@ -41,6 +41,8 @@ pub(crate) enum Condition {
     Exists,
     /// It exists and was last written at this moment.
     Version(Ticks),
+    /// It exists and has an ETag that no entity has.
+    Never,
 }
 
 /// What a change came to.
@@ -59,9 +61,10 @@ impl Condition {
         match IfMatch::parse(if_match)? {
             IfMatch::Absent => Ok(Self::None),
             IfMatch::Any => Ok(Self::Exists),
-            IfMatch::Version(text) => Ticks::parse_iso(&text)
-                .map(Self::Version)
-                .ok_or_else(|| malformed(if_match.unwrap_or_default())),
+            IfMatch::Version(text) => {
+                Ok(Ticks::parse_iso(&text).map_or(Self::Never, Self::Version))
+            }
+            IfMatch::Unknown => Ok(Self::Never),
         }
     }
 
@@ -70,7 +73,9 @@ impl Condition {
             (Self::None, _) | (Self::Exists, Some(_)) => Ok(()),
             (_, None) => Err(ErrorCode::ResourceNotFound.into()),
             (Self::Version(version), Some(stored)) if version == stored => Ok(()),
-            (Self::Version(_), Some(_)) => Err(ErrorCode::UpdateConditionNotSatisfied.into()),
+            (Self::Version(_) | Self::Never, Some(_)) => {
+                Err(ErrorCode::UpdateConditionNotSatisfied.into())
+            }
         }
     }
 }
@@ -88,7 +93,8 @@ impl EntityChange {
         Ok(Self { kind: ChangeKind::Insert, partition_key, row_key, entity })
     }
 
-    /// A change of the entity at `address`: its keys count, those in the body are ignored.
+    /// A change of the entity at `address`: its keys count, those in the body are ignored. Unlike an insert it does not
+    /// keep the order of the properties, but sorts them.
     pub(crate) fn at(
         verb: Verb,
         address: &EntityAddress<'_>,
@@ -114,7 +120,7 @@ impl EntityChange {
             }
             ChangeKind::Delete(_) => Vec::new(),
             _ => {
-                let entity = read_entity(body)?.entity;
+                let entity = sort_by_name(read_changes(body)?).map_err(corrupt)?;
                 check_size(&partition_key, &row_key, &entity)?;
                 entity
             }
@@ -199,6 +205,8 @@ mod tests {
                 (Condition::Exists, None, Some(ErrorCode::ResourceNotFound)),
                 (Condition::Exists, Some(&row), None),
                 (Condition::Version(old), None, Some(ErrorCode::ResourceNotFound)),
+                (Condition::Never, None, Some(ErrorCode::ResourceNotFound)),
+                (Condition::Never, Some(&row), Some(ErrorCode::UpdateConditionNotSatisfied)),
                 (Condition::Version(old), Some(&row), None),
                 (
                     Condition::Version(Ticks(6)),
@@ -215,8 +223,36 @@ mod tests {
             assert!(change(verb, Condition::None, "{}").apply(Some(&row), NOW).is_ok());
         }
         assert!(EntityChange::at(Verb::Delete, &address(), Condition::None, b"").is_err());
-        let garbled = Condition::from_header(Some("W/\"datetime'garbled'\"")).unwrap_err();
-        assert_eq!(garbled.code(), ErrorCode::InvalidInput);
+        for garbled in ["W/\"datetime'garbled'\"", "W/\"wrong\""] {
+            assert_eq!(Condition::from_header(Some(garbled)).unwrap(), Condition::Never);
+        }
+        let strong = Condition::from_header(Some("\"wrong\"")).unwrap_err();
+        assert_eq!(strong.code(), ErrorCode::InvalidInput);
+    }
+
+    #[test]
+    fn all_but_inserts_sort_the_properties() {
+        let names = |entity: &[u8]| -> Vec<String> {
+            let entity = EntityRef::parse(entity).unwrap();
+            let name = |property: Result<_, _>| -> String {
+                let property: tavola_wire::table::stored::Property<'_> = property.unwrap();
+                property.name_str().unwrap().to_owned()
+            };
+            entity.properties().map(name).collect()
+        };
+        let insert = br#"{"PartitionKey":"p","b":1,"RowKey":"r","a":1,"C":1}"#;
+        let inserted = EntityChange::insert(insert).unwrap().apply(None, NOW).unwrap();
+        let row = inserted.entity.unwrap();
+        assert_eq!(names(&row), ["b", "a", "C"]);
+        for (verb, stored, expected) in [
+            (Verb::Put, None, &["D", "aa"][..]),
+            (Verb::Put, Some(&row[..]), &["D", "aa"]),
+            (Verb::Merge, None, &["D", "aa"]),
+            (Verb::Merge, Some(&row[..]), &["C", "D", "a", "aa", "b"]),
+        ] {
+            let changed = change(verb, Condition::None, r#"{"aa":1,"D":1}"#).apply(stored, NOW);
+            assert_eq!(names(&changed.unwrap().entity.unwrap()), expected, "{verb:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod errors;
 mod get_entity;
 mod get_table;
 mod insert_entity;
+mod no_entity;
 mod odata;
 mod operation;
 mod query_entities;
@@ -131,6 +132,7 @@ impl Operation for TableOperation<'_> {
             Self::DeleteEntity(address) => {
                 update_entity::run(context, permit, Verb::Delete, &address, body).await
             }
+            Self::NoEntity(path) => no_entity::run(context, permit, &path).await,
             Self::Batch => Box::pin(batch::run(context, permit, body)).await,
             Self::GetServiceProperties => Ok(service_properties::get(context, permit)),
             Self::SetServiceProperties => service_properties::set(context, permit, body).await,

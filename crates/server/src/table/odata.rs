@@ -15,6 +15,7 @@ use crate::tenant::FailedRequest;
 
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_NONE: HeaderValue = HeaderValue::from_static(MetadataLevel::None.content_type());
 const JSON_MINIMAL: HeaderValue = HeaderValue::from_static(MetadataLevel::Minimal.content_type());
 const JSON_FULL: HeaderValue = HeaderValue::from_static(MetadataLevel::Full.content_type());
@@ -139,10 +140,24 @@ fn json_error(error: &StorageError, level: MetadataLevel, failed: &FailedRequest
     let mut body = Vec::with_capacity(256);
     let (code, id) = (error.code(), failed.id.to_string());
     push_error(&mut body, code.as_str(), error.message(), &id, failed.now);
+    if error.is_authentication_failure() {
+        return unauthenticated(error, body);
+    }
     let mut reply = json(respond::status_of(error), level, body);
     if is_front_end(code) {
         reply.headers_mut().remove(CACHE_CONTROL);
     }
+    reply
+}
+
+/// Authentication comes before everything that knows of OData, and it shows.
+fn unauthenticated(error: &StorageError, body: Vec<u8>) -> Reply {
+    let mut reply = Response::new(ReplyBody::from(body));
+    *reply.status_mut() = respond::status_of(error);
+    reply.headers_mut().insert(CONTENT_TYPE, JSON);
+    let code = HeaderValue::from_static(error.code().as_str());
+    reply.headers_mut().insert(respond::ERROR_CODE, code);
+    respond::set_reason(&mut reply, error);
     reply
 }
 

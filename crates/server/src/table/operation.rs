@@ -33,6 +33,7 @@ operations! {
         UpdateEntity(EntityAddress<'a>) => Write, BODY;
         MergeEntity(EntityAddress<'a>)  => Write, BODY;
         DeleteEntity(EntityAddress<'a>) => Write, BODY;
+        NoEntity(NoEntity<'a>)          => Read, BODY;
         Batch                           => ByBody, BODY;
         GetServiceProperties            => Read, BODY;
         SetServiceProperties            => Write, BODY;
@@ -46,6 +47,24 @@ pub(crate) struct EntityAddress<'a> {
     pub table: TableName<'a>,
     pub partition_key: UrlKey<'a>,
     pub row_key: UrlKey<'a>,
+}
+
+/// A path behind the name of a table that names no entity. The table is looked for before the client is told.
+#[derive(Clone, Debug)]
+pub(crate) struct NoEntity<'a> {
+    pub table: TableName<'a>,
+    /// What the verb would have done, which is what it needs permission for.
+    pub attempt: EntityOperation,
+    pub fault: PathFault,
+}
+
+/// What is wrong with the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PathFault {
+    /// `/t('key')`, `/t/Tables('t')`.
+    KeyCount,
+    /// `GET /t/Tables`, `/t/$count`.
+    Segment,
 }
 
 /// The operation that a verb on a resource is.
@@ -72,7 +91,24 @@ fn data_operation(verb: Verb, resource: ResourcePath<'_>) -> Result<TableOperati
         (Verb::Get, ResourcePath::Table(name)) => TableOperation::GetTable(name),
         (Verb::Delete, ResourcePath::Table(name)) => TableOperation::DeleteTable(name),
         (Verb::Get, ResourcePath::TableEntities(table)) => TableOperation::QueryEntities(table),
-        (Verb::Post, ResourcePath::TableEntities(table)) => TableOperation::InsertEntity(table),
+        // Recorded: a segment behind the table does not keep `POST /t/Tables` from inserting into `t`.
+        (Verb::Post, ResourcePath::TableEntities(table) | ResourcePath::BelowTable(table)) => {
+            TableOperation::InsertEntity(table)
+        }
+        (Verb::Get, ResourcePath::BelowTable(table)) => {
+            let (attempt, fault) = (EntityOperation::Query, PathFault::Segment);
+            TableOperation::NoEntity(NoEntity { table, attempt, fault })
+        }
+        (verb, ResourcePath::MismatchedKeys(table)) => {
+            let attempt = match verb {
+                Verb::Get => EntityOperation::Get,
+                Verb::Put | Verb::Merge => EntityOperation::Update,
+                Verb::Delete => EntityOperation::Delete,
+                Verb::Post => EntityOperation::Insert,
+                Verb::Head | Verb::Options => return Err(ErrorCode::MethodNotAllowed.into()),
+            };
+            TableOperation::NoEntity(NoEntity { table, attempt, fault: PathFault::KeyCount })
+        }
         (Verb::Post, ResourcePath::Batch) => TableOperation::Batch,
         (verb, ResourcePath::Entity { table, partition_key, row_key }) => {
             let address = EntityAddress { table, partition_key, row_key };
@@ -140,6 +176,7 @@ pub(super) fn access<'a>(operation: &'a TableOperation<'_>, has_condition: bool)
             entity(&address.table, update)
         }
         TableOperation::DeleteEntity(address) => entity(&address.table, EntityOperation::Delete),
+        TableOperation::NoEntity(path) => entity(&path.table, path.attempt),
         TableOperation::GetServiceProperties => sas::Access::GetServiceProperties,
         TableOperation::SetServiceProperties => sas::Access::SetServiceProperties,
         TableOperation::GetServiceStats => sas::Access::GetServiceStats,
@@ -183,6 +220,11 @@ mod tests {
             ("PATCH", entity, "", "MergeEntity"),
             ("MERGE", entity, "", "MergeEntity"),
             ("DELETE", entity, "", "DeleteEntity"),
+            ("POST", "/tbl/Tables", "", "InsertEntity"),
+            ("GET", "/tbl/Tables", "", "NoEntity"),
+            ("GET", "/tbl/$count", "", "NoEntity"),
+            ("DELETE", "/tbl/Tables('tbl')", "", "NoEntity"),
+            ("GET", "/tbl('p')", "", "NoEntity"),
             ("POST", "/$batch", "", "Batch"),
             ("GET", "/", "restype=service&comp=properties", "GetServiceProperties"),
             ("PUT", "/", "restype=service&comp=properties", "SetServiceProperties"),
@@ -204,6 +246,9 @@ mod tests {
             ("GET", "/", "restype=service&comp=other", "400 InvalidQueryParameterValue"),
             ("GET", "/tbl", "comp=metadata", "400 InvalidQueryParameterValue"),
             ("GET", "/$metadata", "", "501 NotImplemented"),
+            ("PUT", "/tbl/Tables", "", "405 MethodNotAllowed"),
+            ("DELETE", "/tbl/Tables", "", "405 MethodNotAllowed"),
+            ("GET", "/tbl/Tables", "comp=acl", "400 InvalidQueryParameterValue"),
         ] {
             assert_eq!(name(method, path, query), expected, "{method} {path}?{query}");
         }

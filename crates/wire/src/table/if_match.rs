@@ -20,6 +20,8 @@ pub enum IfMatch<'a> {
     Any,
     /// The entity must be of the version with this timestamp, `2021-01-06T01:01:30.9296707Z`.
     Version(Cow<'a, str>),
+    /// A well-formed ETag that no entity can have, `W/"wrong"`: nothing matches.
+    Unknown,
 }
 
 impl<'a> IfMatch<'a> {
@@ -27,17 +29,21 @@ impl<'a> IfMatch<'a> {
     /// last quote.
     ///
     /// # Errors
-    /// 400 `InvalidInput`, naming the value.
+    /// 400 `InvalidInput`, naming the value; also for strong ETags (without `W/`), since all are weak.
     pub fn parse(value: Option<&'a str>) -> Result<Self> {
         match value.map(str::trim_ascii) {
             None => Ok(Self::Absent),
             Some("*") => Ok(Self::Any),
-            Some(etag) => date_text(etag).map(Self::Version).ok_or_else(|| malformed(etag)),
+            Some(etag) => match date_text(etag) {
+                Some(date) => Ok(Self::Version(date)),
+                None if is_weak(etag) => Ok(Self::Unknown),
+                None => Err(malformed(etag)),
+            },
         }
     }
 }
 
-/// The error for an ETag that is none; also for one whose date is no date.
+/// The error for an ETag that is none, or for more than one.
 pub fn malformed(etag: &str) -> StorageError {
     StorageError::with_detail(
         ErrorCode::InvalidInput,
@@ -48,9 +54,15 @@ pub fn malformed(etag: &str) -> StorageError {
     )
 }
 
+/// Whether this is one weak ETag as HTTP has them: `W/"..."`, with neither quotes nor spaces inside.
+fn is_weak(etag: &str) -> bool {
+    let inner = etag.strip_prefix("W/\"").and_then(|rest| rest.strip_suffix('"'));
+    inner.is_some_and(|inner| inner.bytes().all(|byte| byte > b' ' && byte != b'"' && byte != 0x7f))
+}
+
 /// The date inside an ETag, with its colons decoded.
 fn date_text(etag: &str) -> Option<Cow<'_, str>> {
-    let quoted = etag.strip_prefix("W/").unwrap_or(etag).strip_prefix('"')?;
+    let quoted = etag.strip_prefix("W/\"")?;
     let quoted = quoted.strip_suffix('"').unwrap_or(quoted);
     let date = quoted.strip_prefix("datetime'")?.strip_suffix('\'')?;
     if date.len() > 3 * DATE_LEN_MAX {
@@ -96,7 +108,7 @@ mod tests {
             r#"W/"datetime'2021-01-06T01:01:30.9296707Z'""#,
             // Java takes the last quote off.
             r#"W/"datetime'2021-01-06T01%3A01%3A30.9296707Z'"#,
-            r#" "datetime'2021-01-06T01%3A01%3A30.9296707Z'" "#,
+            r#" W/"datetime'2021-01-06T01%3A01%3A30.9296707Z'" "#,
         ] {
             let version = IfMatch::Version(DATE.into());
             assert_eq!(IfMatch::parse(Some(value)).unwrap(), version, "{value}");
@@ -115,11 +127,30 @@ mod tests {
              make sure only one etag value is specified and is valid."
         );
         let two = format!("{}, {}", etag(DATE), etag(DATE));
-        let long = etag(&"1".repeat(500));
-        for value in
-            ["", "W/", "W/\"\"", "W/\"datetime''\"", "W/\"datetime'a b'\"", "\"0x8D\"", &two, &long]
-        {
+        let joined = two.replace(", ", ",");
+        let strong = etag(DATE).replace("W/", "");
+        let lower = etag(DATE).replace("W/", "w/");
+        for value in [
+            "",
+            "W/",
+            "W/\"wrong",
+            "W/\"datetime'a b'\"",
+            "\"0x8D\"",
+            &two,
+            &joined,
+            &strong,
+            &lower,
+        ] {
             assert!(IfMatch::parse(Some(value)).is_err(), "{value}");
+        }
+    }
+
+    /// Recorded: `W/"wrong"` is a condition that fails, not a request that cannot be read.
+    #[test]
+    fn a_weak_etag_without_a_date_matches_nothing() {
+        let long = etag(&"1".repeat(500));
+        for value in ["W/\"wrong\"", "W/\"\"", "W/\"datetime''\"", "W/\"0x8D\"", &long] {
+            assert_eq!(IfMatch::parse(Some(value)).unwrap(), IfMatch::Unknown, "{value}");
         }
     }
 

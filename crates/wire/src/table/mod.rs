@@ -13,4 +13,4 @@ pub mod resource;
 pub mod select;
 pub mod stored;
 
-pub use resource::{ResourcePath, UrlKey, UrlKeyProblem};
+pub use resource::{ResourcePath, UrlKey, UrlKeyProblem, key_count_error};

@@ -24,6 +24,10 @@ pub enum ResourcePath<'a> {
     TableEntities(TableName<'a>),
     /// `/name(PartitionKey='p',RowKey='r')`
     Entity { table: TableName<'a>, partition_key: UrlKey<'a>, row_key: UrlKey<'a> },
+    /// `/name/anything`: nothing, but an insert goes to the table.
+    BelowTable(TableName<'a>),
+    /// `/name('key')`, `/name/Tables('name')`: no entity, which is said once the table is found ([`key_count_error`]).
+    MismatchedKeys(TableName<'a>),
     /// `/$batch`
     Batch,
     /// `/$metadata`
@@ -34,8 +38,8 @@ impl<'a> ResourcePath<'a> {
     /// Parses the raw path below the service root. The account is named in the text of one error.
     ///
     /// # Errors
-    /// 400 `InvalidInput` when the path cannot be read or has the wrong number of keys, and the
-    /// errors of [`TableName::parse_addressed`].
+    /// 400 `InvalidInput` when the path cannot be read or names a table by the wrong number of keys, and
+    /// the errors of [`TableName::parse_addressed`].
     pub fn parse(raw_path: &'a str, account: &str) -> Result<Self> {
         match percent::decode_path(raw_path)? {
             Cow::Borrowed(path) => parse_decoded(path, account),
@@ -46,9 +50,11 @@ impl<'a> ResourcePath<'a> {
     /// The table that the path names, if any.
     pub fn table(&self) -> Option<&TableName<'a>> {
         match self {
-            Self::Table(table) | Self::TableEntities(table) | Self::Entity { table, .. } => {
-                Some(table)
-            }
+            Self::Table(table)
+            | Self::TableEntities(table)
+            | Self::BelowTable(table)
+            | Self::MismatchedKeys(table)
+            | Self::Entity { table, .. } => Some(table),
             Self::ServiceRoot | Self::Tables | Self::Batch | Self::Metadata => None,
         }
     }
@@ -64,6 +70,8 @@ impl<'a> ResourcePath<'a> {
                 partition_key: partition_key.into_owned(),
                 row_key: row_key.into_owned(),
             },
+            Self::BelowTable(table) => ResourcePath::BelowTable(table.into_owned()),
+            Self::MismatchedKeys(table) => ResourcePath::MismatchedKeys(table.into_owned()),
             Self::Batch => ResourcePath::Batch,
             Self::Metadata => ResourcePath::Metadata,
         }
@@ -165,31 +173,25 @@ fn parse_decoded<'a>(path: &'a str, account: &str) -> Result<ResourcePath<'a>> {
             }
             _ => Err(key_count_error(account, name)),
         },
-        _ => parse_entities(name, keys, rest, account),
+        _ => parse_entities(name, keys, rest),
     }
 }
 
 /// A path that starts with the name of a table.
-fn parse_entities<'a>(
-    name: &'a str,
-    keys: Keys<'a>,
-    rest: &'a str,
-    account: &str,
-) -> Result<ResourcePath<'a>> {
+fn parse_entities<'a>(name: &'a str, keys: Keys<'a>, rest: &'a str) -> Result<ResourcePath<'a>> {
     let table = TableName::parse_addressed(Cow::Borrowed(name))?;
     match keys {
+        Keys::Absent if is_blank(rest) => Ok(ResourcePath::TableEntities(table)),
         Keys::Absent => {
-            // A segment after the table is ignored (`POST /t/Tables` inserts into `t`) unless it
-            // has keys.
             let mut rest = rest;
             while let Some(at) = rest.find('(') {
                 let (keys, after) = Keys::parse(&rest[at..])?;
                 if keys != Keys::Absent {
-                    return Err(key_count_error(account, name));
+                    return Ok(ResourcePath::MismatchedKeys(table));
                 }
                 rest = after;
             }
-            Ok(ResourcePath::TableEntities(table))
+            Ok(ResourcePath::BelowTable(table))
         }
         // What follows an entity is never ignored: `DELETE /t(...)/Property` must not delete the
         // entity.
@@ -200,7 +202,7 @@ fn parse_entities<'a>(
             partition_key: UrlKey::new(partition_key),
             row_key: UrlKey::new(row_key),
         }),
-        _ => Err(key_count_error(account, name)),
+        _ => Ok(ResourcePath::MismatchedKeys(table)),
     }
 }
 
@@ -209,7 +211,8 @@ fn is_blank(rest: &str) -> bool {
     rest.bytes().all(|byte| byte == b'/')
 }
 
-fn key_count_error(account: &str, resource: &str) -> StorageError {
+/// The error for a path with more or fewer keys than the resource has.
+pub fn key_count_error(account: &str, resource: &str) -> StorageError {
     StorageError::with_detail(
         ErrorCode::InvalidInput,
         format!(
@@ -384,9 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_number_of_keys_names_the_resource() {
-        let text = "The number of keys specified in the URI does not match number of key \
-                    properties for the resource 'acct.abc'.";
+    fn a_wrong_number_of_keys_waits_for_the_table() {
         for raw in [
             "/abc('x')",
             "/abc(PartitionKey='x')",
@@ -397,15 +398,22 @@ mod tests {
             // Recorded: DELETE /tableName/Tables('tableName').
             "/abc/Tables('abc')",
         ] {
-            assert_eq!(message(raw), text, "{raw}");
+            assert_eq!(parse(raw).unwrap(), ResourcePath::MismatchedKeys(name("abc")), "{raw}");
         }
+        let text = "The number of keys specified in the URI does not match number of key \
+                    properties for the resource 'acct.";
+        assert_eq!(message("/Tables('a','b')"), format!("{text}Tables'."));
+        assert_eq!(key_count_error("acct", "abc").message(), format!("{text}abc'."));
     }
 
     #[test]
-    fn a_segment_after_a_table_is_ignored_and_after_an_entity_refused() {
-        // Recorded: POST /tableName/Tables acted as an insert into tableName.
-        assert_eq!(parse("/abc/Tables").unwrap(), ResourcePath::TableEntities(name("abc")));
-        assert_eq!(parse("/abc/Tables()").unwrap(), ResourcePath::TableEntities(name("abc")));
+    fn a_segment_after_a_table_is_nothing_and_after_an_entity_refused() {
+        for raw in ["/abc/Tables", "/abc/Tables()", "/abc/$count", "/abc()/xyz", "/abc//xyz/"] {
+            assert_eq!(parse(raw).unwrap(), ResourcePath::BelowTable(name("abc")), "{raw}");
+        }
+        for raw in ["/abc/", "/abc()/"] {
+            assert_eq!(parse(raw).unwrap(), ResourcePath::TableEntities(name("abc")), "{raw}");
+        }
         assert_eq!(message("/abc(PartitionKey='p',RowKey='r')/Name"), SYNTAX);
         assert_eq!(message("/Tables('abc')/Name"), SYNTAX);
     }

@@ -1,14 +1,15 @@
 //! The properties of the table service of an account: logging, metrics and CORS rules.
 //!
 //! Logging and metrics are kept and given back as clients set them; nothing here acts on them.
-//! Elements may come in any order and are written in the order of the service. Every fault is 400
-//! `InvalidXmlDocument`, as the live service checks these documents against a schema.
+//! Elements may come in any order and are written in the order of the service. Nearly every fault is 400
+//! `InvalidXmlDocument`, as the live service checks these documents against a schema; a rule with too
+//! many origins or headers is `InvalidXmlNodeValue`.
 
 use super::document::{
     self, BYTE_ORDER_MARK, Children, DECLARATION, Element, invalid, write_close, write_leaf,
     write_open,
 };
-use crate::error::Result;
+use crate::error::{ErrorCode, Result, StorageError};
 
 /// CORS rules per service.
 pub const CORS_RULES_MAX: usize = 5;
@@ -25,8 +26,8 @@ pub(crate) const CORS_PREFIX_HEADERS_MAX: usize = 2;
 /// Characters in an origin or a header name.
 pub(crate) const CORS_ITEM_CHARS_MAX: usize = 256;
 /// The verbs that a rule can name.
-pub(crate) const CORS_METHODS: [&str; 8] =
-    ["DELETE", "GET", "HEAD", "MERGE", "POST", "OPTIONS", "PUT", "PATCH"];
+pub(crate) const CORS_METHODS: [&str; 10] =
+    ["DELETE", "GET", "HEAD", "MERGE", "POST", "OPTIONS", "PUT", "PATCH", "TRACE", "CONNECT"];
 
 /// The only version of analytics settings that tables have.
 const ANALYTICS_VERSION: &str = "1.0";
@@ -129,7 +130,7 @@ impl ServicePropertiesUpdate {
     /// hourly metrics.
     ///
     /// # Errors
-    /// 400 `InvalidXmlDocument`.
+    /// 400 `InvalidXmlDocument`, or `InvalidXmlNodeValue` for lists of a CORS rule that are too long.
     pub fn parse(body: &[u8]) -> Result<Self> {
         let root = document::parse(body)?;
         if root.name != ROOT {
@@ -239,11 +240,12 @@ fn parse_cors(element: &Element) -> Result<Vec<CorsRule>> {
     if element.children.len() > CORS_RULES_MAX {
         return Err(invalid("there are more than 5 CORS rules"));
     }
+    let rules = element.children.iter().map(CorsRule::parse).collect::<Result<_>>()?;
     let texts = element.children.iter().flat_map(|rule| &rule.children).map(|leaf| leaf.text.len());
     if texts.sum::<usize>() > CORS_BYTES_MAX {
         return Err(invalid("the CORS rules have more than 2 KiB"));
     }
-    element.children.iter().map(CorsRule::parse).collect()
+    Ok(rules)
 }
 
 impl CorsRule {
@@ -264,7 +266,7 @@ impl CorsRule {
         };
         children.finish()?;
         if rule.allowed_origins.len() > CORS_ORIGINS_MAX {
-            return Err(invalid("a rule has more than 64 origins"));
+            return Err(invalid_value("a rule has more than 64 origins"));
         }
         if rule.allowed_methods.iter().any(|method| !CORS_METHODS.contains(&method.as_str())) {
             return Err(invalid("a rule has an unknown method"));
@@ -276,10 +278,10 @@ impl CorsRule {
 
     fn write(&self, out: &mut String) {
         write_open(out, "CorsRule");
-        write_leaf(out, "AllowedMethods", &self.allowed_methods.join(","));
-        write_leaf(out, "AllowedOrigins", &self.allowed_origins.join(","));
-        write_leaf(out, "AllowedHeaders", &self.allowed_headers.join(","));
-        write_leaf(out, "ExposedHeaders", &self.exposed_headers.join(","));
+        write_list(out, "AllowedMethods", &self.allowed_methods);
+        write_list(out, "AllowedOrigins", &self.allowed_origins);
+        write_headers(out, "AllowedHeaders", &self.allowed_headers);
+        write_headers(out, "ExposedHeaders", &self.exposed_headers);
         write_leaf(out, "MaxAgeInSeconds", itoa::Buffer::new().format(self.max_age_seconds));
         write_close(out, "CorsRule");
     }
@@ -301,9 +303,30 @@ fn parse_list(element: &Element) -> Result<Vec<String>> {
 fn check_headers(names: &[String]) -> Result<()> {
     let prefixes = names.iter().filter(|name| name.ends_with('*')).count();
     if prefixes > CORS_PREFIX_HEADERS_MAX || names.len() - prefixes > CORS_LITERAL_HEADERS_MAX {
-        return Err(invalid("a rule has more than 64 header names or 2 prefixes"));
+        return Err(invalid_value("a rule has more than 64 header names or 2 prefixes"));
     }
     Ok(())
+}
+
+/// 400 `InvalidXmlNodeValue`; the reason goes to the log.
+fn invalid_value(reason: &'static str) -> StorageError {
+    StorageError::new(ErrorCode::InvalidXmlNodeValue).caused_by(reason)
+}
+
+/// A list as the service gives it back.
+fn write_list(out: &mut String, name: &str, items: &[String]) {
+    match items {
+        [] => out.extend(["<", name, " />"]),
+        items => write_leaf(out, name, &items.join(",")),
+    }
+}
+
+/// A list of headers: literal names come before prefixes.
+fn write_headers(out: &mut String, name: &str, headers: &[String]) {
+    let (prefixes, mut names): (Vec<_>, Vec<_>) =
+        headers.iter().cloned().partition(|header| header.ends_with('*'));
+    names.extend(prefixes);
+    write_list(out, name, &names);
 }
 
 fn check_version(element: &Element) -> Result<()> {
@@ -483,6 +506,16 @@ mod tests {
         assert_eq!(update.apply(&ServiceProperties::default()), properties);
     }
 
+    /// Recorded: literal names first, and an empty list as an empty element.
+    #[test]
+    fn lists_are_given_back_as_the_service_does() {
+        let rule = cors_rule("www.xyz.com", "GET", "0", "", "a*,b,c*,d");
+        let cors = vec![parse_rule(&rule).unwrap()];
+        let xml = ServiceProperties { cors, ..Default::default() }.to_xml();
+        let expected = "<AllowedHeaders>b,d,a*,c*</AllowedHeaders><ExposedHeaders /><MaxAge";
+        assert!(xml.contains(expected), "{xml}");
+    }
+
     #[test]
     fn cors_limits() {
         let rule = cors_rule("*", "GET", "0", "", "");
@@ -498,6 +531,7 @@ mod tests {
             cors_rule("*", "GET", "0", "a*,b*", &format!("{},a*,b*", names("x", 64, ""))),
             cors_rule("*", "GET", "0", &"h".repeat(256), ""),
             cors_rule("*", "GET", "2147483647", "", ""),
+            cors_rule("*", "TRACE,CONNECT", "0", "", ""),
             cors_rule("", "", "0", "", ""),
         ];
         for rule in fits {
@@ -505,13 +539,24 @@ mod tests {
         }
         for (rule, what) in [
             (cors_rule(&names("o", 65, ""), "GET", "0", "", ""), "origins"),
+            // Also of more than 2 KiB.
+            (cors_rule(&names(&"o".repeat(100), 65, ""), "GET", "0", "", ""), "long origins"),
             (cors_rule("*", "GET", "0", &names("h", 65, ""), ""), "exposed headers"),
             (cors_rule("*", "GET", "0", "", &names("h", 65, "")), "allowed headers"),
             (cors_rule("*", "GET", "0", "", "a*,b*,c*"), "prefixes"),
             (cors_rule("*", "GET", "0", "a*,b*,c*", ""), "exposed prefixes"),
+        ] {
+            let error = parse_rule(&rule).unwrap_err();
+            assert_eq!(
+                (error.status(), error.code()),
+                (400, ErrorCode::InvalidXmlNodeValue),
+                "{what}"
+            );
+        }
+        for (rule, what) in [
             (cors_rule("*", "GET", "0", &"h".repeat(257), ""), "long header"),
             (cors_rule(&"o".repeat(257), "GET", "0", "", ""), "long origin"),
-            (cors_rule("*", "CONNECT", "0", "", ""), "method"),
+            (cors_rule("*", "BREW", "0", "", ""), "method"),
             (cors_rule("*", "get", "0", "", ""), "lower-case method"),
             (cors_rule("*", "GET", "-1", "", ""), "negative age"),
             (cors_rule("*", "GET", "", "", ""), "no age"),

@@ -86,7 +86,8 @@ impl Batch {
         self.text_operation(client, method, path, headers, &body)
     }
 
-    fn text_operation(
+    /// The same with a body as it stands.
+    pub(crate) fn text_operation(
         mut self,
         client: &Client,
         method: &str,

@@ -352,10 +352,12 @@ fn conditions() {
         .expect(204);
     for etag in [
         "",
-        "W/\"datetime'2021-13-01'\"",
+        "datetime'2021-12-01'",
+        "\"datetime'2021-12-01'\"",
+        "w/\"datetime'2021-12-01'\"",
         "\u{e9}",
         "*, *",
-        "W/\"datetime'9999-12-31T23%3A59%3A60Z'\"",
+        "W/\"a\", W/\"b\"",
     ] {
         let put = client.put(&table, ("p", "r"), &serde_json::json!({"A": 2})).if_match(etag);
         let message = format!(
@@ -363,6 +365,11 @@ fn conditions() {
              one etag value is specified and is valid."
         );
         expect(put.send(), 400, "InvalidInput", &message);
+    }
+    // Well-formed, and of no entity.
+    for etag in ["W/\"datetime'2021-13-01'\"", "W/\"datetime'9999-12-31T23%3A59%3A60Z'\""] {
+        let put = client.put(&table, ("p", "r"), &serde_json::json!({"A": 2})).if_match(etag);
+        put.send().expect_error(412, "UpdateConditionNotSatisfied");
     }
     assert_eq!(client.entity(&table, ("p", "r")).json()["A"], 1);
 }

@@ -107,7 +107,7 @@ fn malformed_conditions_are_refused() {
         "The etag value 'abc' specified in one of the request headers is not valid. Please make \
          sure only one etag value is specified and is valid."
     );
-    for garbled in ["W/\"datetime'garbled'\"", "W/\"datetime'\u{e9}'\""] {
+    for garbled in ["\"datetime'garbled'\"", "W/\"datetime'\u{e9}'\""] {
         put().if_match(garbled).send().expect_error(400, "InvalidInput");
     }
     put().if_match("*").if_match("*").send().expect_error(400, "InvalidInput");

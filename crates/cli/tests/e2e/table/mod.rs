@@ -1,5 +1,6 @@
 //! The table service, byte by byte.
 
+mod as_recorded;
 mod bad_input;
 mod batch;
 mod conditions;

@@ -79,8 +79,8 @@ impl<'a> SasToken<'a> {
     /// Finds a token among the decoded query pairs; `None` when there is no `sig`.
     ///
     /// # Errors
-    /// 403 `AuthenticationFailed` when a field is missing or malformed, or belongs to a user
-    /// delegation.
+    /// 403 `AuthenticationFailed` when a field is missing, malformed or given twice, or belongs to a
+    /// user delegation.
     pub fn parse<'n>(
         addressed: Addressed<'a>,
         pairs: impl IntoIterator<Item = (&'n str, Cow<'a, str>)>,
@@ -92,6 +92,9 @@ impl<'a> SasToken<'a> {
         };
         if fields.user_delegation {
             return Err(refused("user-delegation signatures are not supported"));
+        }
+        if fields.repeated {
+            return Err(refused("a field is given twice, and only one of them is signed"));
         }
         if fields.has_newline() {
             return Err(refused("a field has a newline, which would blur the string to sign"));

@@ -23,7 +23,8 @@ const ARITHMETIC: [&str; 5] = ["add", "sub", "mul", "div", "mod"];
 ///
 /// # Errors
 ///
-/// - 400 `InvalidInput`: syntax, malformed literals, comparisons with `null`, deeper than [`DEPTH_MAX`].
+/// - 400 `InvalidInput`: syntax, malformed literals, comparisons with `null`, a key joined as if it were a
+///   truth value, deeper than [`DEPTH_MAX`].
 /// - 501 `NotImplemented`: functions, arithmetic, two properties or two literals compared.
 pub fn parse(text: &str) -> Result<Expr> {
     let parser = Parser::new(text)?;
@@ -51,6 +52,43 @@ enum Frame {
 enum Kind {
     And,
     Or,
+}
+
+impl Kind {
+    /// The operator as error texts spell it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::And => "And",
+            Self::Or => "Or",
+        }
+    }
+}
+
+/// What an operand of `and`, `or` and `not` is. The service knows the types of the system properties alone; any other
+/// property may be a truth value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OperandType {
+    Boolean,
+    String,
+    DateTime,
+}
+
+impl OperandType {
+    fn of(property: &str) -> Self {
+        match property {
+            "PartitionKey" | "RowKey" => Self::String,
+            "Timestamp" => Self::DateTime,
+            _ => Self::Boolean,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Boolean => "Edm.Boolean",
+            Self::String => "Edm.String",
+            Self::DateTime => "Edm.DateTime",
+        }
+    }
 }
 
 impl<'a> Parser<'a> {
@@ -165,11 +203,14 @@ impl<'a> Parser<'a> {
     /// An operand that no operator follows: a bare property or a constant.
     fn alone(&self, token: &Token<'_>, end: usize) -> Result<Partial> {
         match token {
-            Token::Word(property) => Ok(Partial::leaf(Expr::Compare(Comparison {
-                property: (*property).to_owned(),
-                operator: Operator::Eq,
-                literal: Literal::Boolean(true),
-            }))),
+            Token::Word(property) => {
+                let is_true = Expr::Compare(Comparison {
+                    property: (*property).to_owned(),
+                    operator: Operator::Eq,
+                    literal: Literal::Boolean(true),
+                });
+                Ok(Partial { operand: OperandType::of(property), ..Partial::leaf(is_true) })
+            }
             Token::Literal(Literal::Boolean(value)) => Ok(Partial::leaf(Expr::Constant(*value))),
             _ => Err(self.lexer.syntax_error(end)),
         }
@@ -206,10 +247,35 @@ fn null_compared(operator: Operator) -> StorageError {
     )
 }
 
+fn incompatible_operand(operand: OperandType) -> StorageError {
+    StorageError::with_detail(
+        ErrorCode::InvalidInput,
+        format!(
+            "A unary operator with an incompatible type was detected. Found operand type '{}' for \
+             operator kind 'Not'.",
+            operand.name()
+        ),
+    )
+}
+
+fn incompatible_operands(left: OperandType, right: OperandType, kind: Kind) -> StorageError {
+    StorageError::with_detail(
+        ErrorCode::InvalidInput,
+        format!(
+            "A binary operator with incompatible types was detected. Found operand types '{}' and '{}' for \
+             operator kind '{}'.",
+            left.name(),
+            right.name(),
+            kind.name()
+        ),
+    )
+}
+
 /// A part of the tree that may still grow into a longer chain.
 struct Partial {
     node: Node,
     depth: usize,
+    operand: OperandType,
 }
 
 enum Node {
@@ -220,7 +286,7 @@ enum Node {
 
 impl Partial {
     fn leaf(expr: Expr) -> Self {
-        Self { node: Node::Done(expr), depth: 1 }
+        Self { node: Node::Done(expr), depth: 1, operand: OperandType::Boolean }
     }
 
     fn finish(self) -> (Expr, usize) {
@@ -233,11 +299,17 @@ impl Partial {
     }
 
     fn negated(self) -> Result<Self> {
+        if self.operand != OperandType::Boolean {
+            return Err(incompatible_operand(self.operand));
+        }
         let (expr, depth) = self.finish();
         Self::limited(Node::Done(Expr::Not(Box::new(expr))), depth + 1)
     }
 
     fn joined(self, kind: Kind, right: Self) -> Result<Self> {
+        if [self.operand, right.operand] != [OperandType::Boolean; 2] {
+            return Err(incompatible_operands(self.operand, right.operand, kind));
+        }
         let (mut left, left_depth) = self.into_terms(kind);
         let (mut right, right_depth) = right.into_terms(kind);
         // The shorter side moves, so that every term moves at most log n times.
@@ -256,7 +328,7 @@ impl Partial {
         match self.node {
             Node::Chain(kind, terms) if kind == wanted => (terms, self.depth - 1),
             node => {
-                let (expr, depth) = Self { node, depth: self.depth }.finish();
+                let (expr, depth) = Self { node, ..self }.finish();
                 (VecDeque::from([expr]), depth)
             }
         }
@@ -266,7 +338,7 @@ impl Partial {
         if depth > DEPTH_MAX {
             return Err(ErrorCode::InvalidInput.into());
         }
-        Ok(Self { node, depth })
+        Ok(Self { node, depth, operand: OperandType::Boolean })
     }
 }
 
@@ -408,6 +480,32 @@ mod tests {
             );
             assert_eq!(shown(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_key_is_no_truth_value() {
+        let binary = |left: &str, right: &str, kind: &str| {
+            format!(
+                "400 InvalidInput: A binary operator with incompatible types was detected. Found operand \
+                 types 'Edm.{left}' and 'Edm.{right}' for operator kind '{kind}'."
+            )
+        };
+        for (text, expected) in [
+            ("(PartitionKey ) and (RowKey ge '000050')", binary("String", "Boolean", "And")),
+            ("RowKey ge '000050' or PartitionKey", binary("Boolean", "String", "Or")),
+            ("A eq 1 and B eq 2 and RowKey", binary("Boolean", "String", "And")),
+            ("A and (((Timestamp)))", binary("Boolean", "DateTime", "And")),
+            ("PartitionKey or RowKey and Timestamp", binary("String", "DateTime", "And")),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+        assert_eq!(
+            shown("not (RowKey)"),
+            "400 InvalidInput: A unary operator with an incompatible type was detected. Found operand \
+             type 'Edm.String' for operator kind 'Not'."
+        );
+        assert_eq!(shown("(RowKey)"), "RowKey eq true");
+        assert_eq!(shown("A and RowKey eq 5"), "A eq true and RowKey eq 5");
     }
 
     #[test]

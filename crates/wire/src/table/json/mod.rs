@@ -6,6 +6,6 @@ mod tables;
 mod write;
 
 pub use escape::push_string;
-pub use read::{EntityBody, read_entity, read_table_name};
+pub use read::{EntityBody, read_changes, read_entity, read_table_name};
 pub use tables::TableFormat;
 pub use write::{EntityFormat, push_error};

@@ -13,6 +13,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::error::{ErrorCode, Result, StorageError};
 use crate::name_list::NameList;
+use crate::table::names::KeyName;
 use crate::table::stored::{EdmType, EntityWriter, PROPERTIES_MAX, Value};
 use crate::table::stored::{check_name, check_value, parse_guid};
 use crate::ticks::Ticks;
@@ -36,8 +37,30 @@ pub struct EntityBody {
 /// The size of the whole is not checked here: it takes the keys, which may come from the URL
 /// (see [`crate::table::stored::check_entity`]).
 pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
+    let (mut partition_key, mut row_key) = (None, None);
+    let entity = read_properties(json, |name, annotations, index| {
+        let key = read_key(annotations, index)?;
+        match name {
+            KeyName::PartitionKey => partition_key = key,
+            KeyName::RowKey => row_key = key,
+        }
+        Ok(())
+    })?;
+    Ok(EntityBody { partition_key, row_key, entity })
+}
+
+/// Reads what changes an entity whose keys are in the URL: keys in the body are ignored, of whatever type they are.
+/// The result is encoded as [`EntityBody::entity`] is.
+pub fn read_changes(json: &[u8]) -> Result<Vec<u8>> {
+    read_properties(json, |_, _, _| Ok(()))
+}
+
+/// Encodes the properties of an object, and hands its keys to `on_key`.
+fn read_properties(
+    json: &[u8],
+    mut on_key: impl FnMut(KeyName, &Annotations<'_>, usize) -> Result<()>,
+) -> Result<Vec<u8>> {
     let members = read_members(json)?;
-    let mut body = EntityBody { partition_key: None, row_key: None, entity: Vec::new() };
     let mut writer = EntityWriter::with_capacity(json.len());
     let annotations = Annotations::of(&members);
     let mut names = NameList::default();
@@ -53,8 +76,8 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
         }
         match name {
             "Timestamp" => {}
-            "PartitionKey" => body.partition_key = read_key(&annotations, index)?,
-            "RowKey" => body.row_key = read_key(&annotations, index)?,
+            "PartitionKey" => on_key(KeyName::PartitionKey, &annotations, index)?,
+            "RowKey" => on_key(KeyName::RowKey, &annotations, index)?,
             _ => {
                 check_name(name)?;
                 let Some(value) = read_value(&annotations, index, &mut scratch)? else { continue };
@@ -67,8 +90,7 @@ pub fn read_entity(json: &[u8]) -> Result<EntityBody> {
             }
         }
     }
-    body.entity = writer.finish();
-    Ok(body)
+    Ok(writer.finish())
 }
 
 /// Reads the body of Create Table, `{"TableName":"x"}`.
@@ -140,8 +162,9 @@ fn convert<'a>(
         (EdmType::String, Scalar::String(text)) => Value::String(text),
         (EdmType::Boolean, Scalar::Boolean(value)) => Value::Boolean(*value),
         (EdmType::Boolean, Scalar::String(text)) => Value::Boolean(match text.as_ref() {
-            "true" => true,
-            "false" => false,
+            // Recorded in any case: "False", "TRUE".
+            text if text.eq_ignore_ascii_case("true") => true,
+            text if text.eq_ignore_ascii_case("false") => false,
             _ => return None,
         }),
         (EdmType::Int32, Scalar::Integer(value)) => Value::Int32(i32::try_from(*value).ok()?),
@@ -381,7 +404,7 @@ mod tests {
         assert_eq!(
             debug(
                 r#"{"d@odata.type":"Edm.Double","d":5,"n@odata.type":"Edm.Double","n":"-Infinity",
-                    "s@odata.type":"Edm.Double","s":"3.14","t@odata.type":"Edm.Boolean","t":"true",
+                    "s@odata.type":"Edm.Double","s":"3.14","t@odata.type":"Edm.Boolean","t":"TRUE",
                     "i@odata.type":"Edm.Int32","i":7,"x@odata.type":"Edm.String","x":"",
                     "y@odata.type":"Edm.Int64","y":9}"#
             ),
@@ -457,6 +480,20 @@ mod tests {
         }
         assert_eq!(debug(r#"{"PartitionKey":5}"#), NOT_VALID);
         assert_eq!(debug(r#"{"RowKey@odata.type":"Edm.Int64","RowKey":"5"}"#), NOT_VALID);
+    }
+
+    /// Recorded: PUT, PATCH and MERGE take their keys from the URL and do not look at these.
+    #[test]
+    fn changes_ignore_keys_of_any_type() {
+        let plain = read_changes(br#"{"A":1}"#).unwrap();
+        for json in [
+            r#"{"PartitionKey@odata.type":"Edm.Guid","PartitionKey":"x","A":1}"#,
+            r#"{"RowKey@odata.type":"Edm.Whatever","RowKey":"x","A":1}"#,
+            r#"{"PartitionKey":5,"A":1,"RowKey":null}"#,
+        ] {
+            assert_eq!(read_changes(json.as_bytes()).unwrap(), plain, "{json}");
+        }
+        assert!(read_changes(br#"{"RowKey":"1","RowKey":"1"}"#).is_err());
     }
 
     #[test]

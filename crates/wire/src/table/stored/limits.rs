@@ -53,22 +53,27 @@ fn is_identifier_part(character: char) -> bool {
 }
 
 /// A property's value: the size of strings and binaries, the range of dates.
+///
+/// # Errors
+/// 400 `PropertyValueTooLarge`, or `EntityTooLarge` for a value that no entity has room for; `OutOfRangeInput` for dates.
 pub fn check_value(name: &str, value: &Value<'_>) -> Result<()> {
-    let fits = match value {
-        Value::String(text) => {
-            text.len() <= STRING_UNITS_MAX || utf16_units(text.as_bytes()) <= STRING_UNITS_MAX
+    let (bytes, bytes_max) = match value {
+        // A text never has more UTF-16 units than UTF-8 bytes.
+        Value::String(text) if text.len() <= STRING_UNITS_MAX => return Ok(()),
+        Value::String(text) => (2 * utf16_units(text.as_bytes()), 2 * STRING_UNITS_MAX),
+        Value::Binary(bytes) => (bytes.len(), BINARY_BYTES_MAX),
+        Value::DateTime(moment) if *moment < Ticks::MIN_STORED => {
+            return Err(out_of_range(name, *moment));
         }
-        Value::Binary(bytes) => bytes.len() <= BINARY_BYTES_MAX,
-        Value::DateTime(moment) => {
-            return if *moment < Ticks::MIN_STORED {
-                Err(out_of_range(name, *moment))
-            } else {
-                Ok(())
-            };
-        }
-        _ => true,
+        _ => return Ok(()),
     };
-    if fits { Ok(()) } else { Err(ErrorCode::PropertyValueTooLarge.into()) }
+    if bytes >= ENTITY_BYTES_MAX {
+        Err(ErrorCode::EntityTooLarge.into())
+    } else if bytes > bytes_max {
+        Err(ErrorCode::PropertyValueTooLarge.into())
+    } else {
+        Ok(())
+    }
 }
 
 fn out_of_range(name: &str, moment: Ticks) -> StorageError {
@@ -145,6 +150,20 @@ mod tests {
         assert_eq!(code(check_value("P", &Value::String(&emoji))), too_large);
         assert_eq!(code(check_value("P", &Value::Binary(&[0; BINARY_BYTES_MAX]))), None);
         assert_eq!(code(check_value("P", &Value::Binary(&[0; BINARY_BYTES_MAX + 1]))), too_large);
+    }
+
+    #[test]
+    fn a_value_as_large_as_an_entity_makes_the_entity_too_large() {
+        let bytes = vec![0; ENTITY_BYTES_MAX];
+        let text = "x".repeat(ENTITY_BYTES_MAX / 2);
+        for (value, expected) in [
+            (Value::Binary(&bytes[1..]), ErrorCode::PropertyValueTooLarge),
+            (Value::Binary(&bytes), ErrorCode::EntityTooLarge),
+            (Value::String(&text[1..]), ErrorCode::PropertyValueTooLarge),
+            (Value::String(&text), ErrorCode::EntityTooLarge),
+        ] {
+            assert_eq!(code(check_value("P", &value)), Some(expected));
+        }
     }
 
     #[test]

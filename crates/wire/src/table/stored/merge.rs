@@ -1,29 +1,31 @@
 //! Merge: an entity laid over a stored one.
 
-use super::entity::{EntityRef, EntityWriter, MalformedEntity, Property};
+use std::cmp::Ordering;
 
-/// `changes` laid over `stored`: properties keep their place, new ones come last, nothing is removed.
+use super::entity::{EntityRef, EntityWriter, MalformedEntity};
+use super::key::compare_utf8;
+use super::order::sorted;
+
+/// `changes` laid over `stored`: nothing is removed, and all properties are sorted by name.
 ///
 /// The timestamp of the result is yet to be [set](super::set_timestamp).
 ///
 /// # Errors
 /// When either entity is malformed.
 pub fn merge(stored: EntityRef<'_>, changes: EntityRef<'_>) -> Result<Vec<u8>, MalformedEntity> {
-    let mut added: Vec<Option<Property<'_>>> =
-        changes.properties().map(|property| property.map(Some)).collect::<Result<_, _>>()?;
     let mut writer =
         EntityWriter::with_capacity(stored.as_bytes().len() + changes.as_bytes().len());
-    for property in stored.properties() {
-        let property = property?;
-        let change = added
-            .iter_mut()
-            .find(|change| change.is_some_and(|change| change.name == property.name))
-            .and_then(Option::take);
-        writer.push_property(&change.unwrap_or(property));
+    let mut kept = sorted(stored)?.into_iter().peekable();
+    for change in sorted(changes)? {
+        while let Some(property) =
+            kept.next_if(|property| compare_utf8(property.name, change.name) == Ordering::Less)
+        {
+            writer.push_property(&property);
+        }
+        kept.next_if(|property| property.name == change.name);
+        writer.push_property(&change);
     }
-    for property in added.iter().flatten() {
-        writer.push_property(property);
-    }
+    kept.for_each(|property| writer.push_property(&property));
     Ok(writer.finish())
 }
 
@@ -43,7 +45,7 @@ mod tests {
     #[test]
     fn changes_replace_add_and_never_remove() {
         let stored =
-            entity(&[("A", Value::Int32(1)), ("B", Value::String("b")), ("C", Value::Int32(3))]);
+            entity(&[("C", Value::Int32(3)), ("A", Value::Int32(1)), ("B", Value::String("b"))]);
         let changes = entity(&[("D", Value::Boolean(true)), ("B", Value::Int64(2))]);
         let merged =
             merge(EntityRef::parse(&stored).unwrap(), EntityRef::parse(&changes).unwrap()).unwrap();

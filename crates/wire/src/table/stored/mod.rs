@@ -5,6 +5,7 @@ mod entity;
 pub mod key;
 mod limits;
 mod merge;
+mod order;
 pub(crate) mod program;
 mod value;
 
@@ -14,6 +15,7 @@ pub use limits::{
     utf16_units,
 };
 pub use merge::merge;
+pub use order::sort_by_name;
 pub use program::{Program, Scratch};
 pub(crate) use value::parse_guid;
 pub use value::{EdmType, Value, guid_text, push_guid};

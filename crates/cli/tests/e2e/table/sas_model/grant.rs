@@ -81,7 +81,7 @@ const NOT_FOUND: Refusal = (404, "ResourceNotFound");
 /// The service lets a token begin a little early, for clocks differ.
 const START_GRACE_SECONDS: i64 = 60;
 
-/// The decoded query string of a request. The first of a repeated field counts.
+/// The decoded query string of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
     pub pairs: Vec<(String, String)>,
@@ -202,6 +202,9 @@ fn is_well_formed(token: &Token) -> bool {
         && token.given("sip").is_none_or(|range| ends_of_range(range).is_some())
         && token.given("spr").is_none_or(|text| text == "https" || text == "https,http")
         && FIELDS.iter().all(|name| !token.text(name).contains('\n'))
+        && FIELDS
+            .iter()
+            .all(|name| token.pairs.iter().filter(|(other, _)| other == name).count() < 2)
         && !USER_DELEGATION.iter().any(|name| token.has(name));
     if token.is_for_account() {
         is_common
