@@ -78,7 +78,9 @@ async fn changesets(
             Err(Refused { error, .. }) if error.status() >= 500 => return Err(error),
             Err(refused) => {
                 let operation = changeset.operations.get(refused.index);
-                let failure = Failure::new(context, &refused, operation);
+                let mut failure = Failure::new(context, &refused, operation);
+                // As recorded: too many operations are counted behind the front end.
+                failure.no_cache |= changeset.exceeds_limit;
                 writer.changeset(&id, [failure.part(operation)]);
             }
         }
@@ -245,6 +247,7 @@ impl Answer {
 struct Failure {
     status: u16,
     no_cache: bool,
+    has_table: bool,
     level: MetadataLevel,
     body: Vec<u8>,
 }
@@ -263,6 +266,7 @@ impl Failure {
         Self {
             status: error.status(),
             no_cache: !is_front_end(error.code()),
+            has_table: error.code() != ErrorCode::TableNotFound,
             level: operation.and_then(|operation| level(operation).ok()).unwrap_or_default(),
             body,
         }
@@ -271,7 +275,8 @@ impl Failure {
     fn part<'a>(&'a self, operation: Option<&Operation<'a>>) -> PartResponse<'a> {
         PartResponse {
             content_id: operation.and_then(|operation| operation.content_id),
-            preference_applied: operation.and_then(preference),
+            // As recorded: without a table there is nothing that a preference could apply to.
+            preference_applied: operation.and_then(preference).filter(|_| self.has_table),
             outcome: Outcome::Failed {
                 status: self.status,
                 no_cache: self.no_cache,
