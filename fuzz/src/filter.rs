@@ -118,18 +118,18 @@ fn tables(text: &str, expr: &Expr, comparisons: &[&Comparison]) {
         names.insert(name);
     }
     for name in names {
-        // To a table filter there is one property.
-        let properties = vec![("TableName".to_owned(), Literal::String(name.clone()))];
+        // To a table filter there is one property, and no case.
+        let folded = name.to_ascii_lowercase();
+        let properties = vec![("TableName".to_owned(), Literal::String(folded.clone()))];
         let matches = evaluate(expr, &properties);
         assert_eq!(filter.matches(&name), matches, "{expr} {name}");
-        let folded = name.to_ascii_lowercase();
         let is_within = filter.lower().is_none_or(|lower| lower <= folded.as_str())
             && filter.upper_exclusive().is_none_or(|upper| folded.as_str() < upper);
         assert!(is_within || !matches, "{expr} {name}");
     }
 }
 
-/// The model of a row without system properties.
+/// The model of a row without system properties, for texts in lower case.
 fn evaluate(expr: &Expr, properties: &[(String, Literal)]) -> bool {
     expr.evaluate(&|comparison| {
         let is_system = ["PartitionKey", "RowKey", "Timestamp"].contains(&&*comparison.property);
@@ -139,7 +139,11 @@ fn evaluate(expr: &Expr, properties: &[(String, Literal)]) -> bool {
             timestamp: Ticks::MIN_STORED,
             properties: properties.to_vec(),
         };
-        !is_system && row.matches(&Expr::Compare(comparison.clone()))
+        let mut comparison = comparison.clone();
+        if let Literal::String(text) = &mut comparison.literal {
+            *text = text.to_ascii_lowercase();
+        }
+        !is_system && row.matches(&Expr::Compare(comparison))
     })
 }
 

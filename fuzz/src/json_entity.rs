@@ -6,12 +6,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value as Json;
 use tavola_wire::Ticks;
-use tavola_wire::table::json::{EntityBody, EntityFormat, read_entity, read_table_name};
+use tavola_wire::table::json::{
+    EntityBody, EntityFormat, read_changes, read_entity, read_table_name,
+};
 use tavola_wire::table::names::key_problem;
 use tavola_wire::table::negotiate::MetadataLevel;
 use tavola_wire::table::stored::{
     EntityRef, EntityWriter, PROPERTIES_MAX, Property, Value, check_name, check_value, merge,
-    set_timestamp,
+    set_timestamp, sort_by_name,
 };
 
 use crate::input::assert_refusal;
@@ -30,7 +32,23 @@ pub fn run(data: &[u8]) {
     stored_form(&body, &properties);
     same_members(data, &body, &properties);
     written_and_read_again(&body, entity, &properties);
-    assert_eq!(properties_of(&merge(entity, entity).unwrap()), properties_of(&body.entity));
+    let sorted = sorted_by_name(&properties);
+    assert_eq!(properties_of(&merge(entity, entity).unwrap()), properties_of(&sorted));
+    assert_eq!(properties_of(&sort_by_name(body.entity.clone()).unwrap()), properties_of(&sorted));
+    let changes = read_changes(data).expect("what an insert takes, a change does");
+    assert_eq!(properties_of(&changes), properties_of(&body.entity));
+}
+
+/// The entity as every write but an insert stores it.
+fn sorted_by_name(properties: &[Property<'_>]) -> Vec<u8> {
+    let mut named: Vec<_> = properties
+        .iter()
+        .map(|property| (property.name_str().unwrap(), property.value().unwrap()))
+        .collect();
+    named.sort_by_key(|(name, _)| name.encode_utf16().collect::<Vec<_>>());
+    let mut writer = EntityWriter::new();
+    named.into_iter().for_each(|(name, value)| writer.push(name, value));
+    writer.finish()
 }
 
 /// Within the limits, each name once, and the bytes that a writer writes.
