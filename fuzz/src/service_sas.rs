@@ -50,9 +50,11 @@ fn token_of(pairs: &[(&str, &str)], addressed: Addressed<'_>) {
     let key = token.cache_key(ACCOUNT);
     let verified = token.verify(ACCOUNT, &keys).expect("a signature by the rules");
     let mut turned = signed.clone();
-    turned.extend([("tn", "x"), ("timeout", "1"), ("sig", "second")]);
+    turned.extend([("tn", "x"), ("timeout", "1")]);
     let again = self::token(addressed, &turned).expect("legal").expect("there is a signature");
     assert_eq!(again.cache_key(ACCOUNT), key);
+    turned.push(("sig", "second"));
+    assert_refused(&self::token(addressed, &turned).expect_err("a field twice"));
 
     let now = Ticks::parse_iso("2025-06-01").unwrap();
     let origin = RequestOrigin { now, client: [168, 1, 5, 65].into(), https: true };
