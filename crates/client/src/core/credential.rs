@@ -5,14 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use azure_core::credentials::{Secret, TokenCredential};
-use azure_core::http::headers::{AUTHORIZATION, MS_DATE};
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Context, Request};
 use tavola_wire::auth::AccountKey;
 
-use super::clock;
-use super::error::{Result, conversion};
-use super::service::ServiceSpec;
+use super::result::{Result, conversion};
 
 /// The account of the storage emulator, which Tavola and Azurite have too.
 pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
@@ -146,29 +143,6 @@ impl SasCredential {
     }
 }
 
-/// Signs every attempt with the account's key, each with a date of its own, in the form of the service.
-#[derive(Debug)]
-pub(crate) struct SharedKeyPolicy {
-    pub credential: SharedKeyCredential,
-    pub service: &'static ServiceSpec,
-}
-
-#[async_trait]
-impl Policy for SharedKeyPolicy {
-    async fn send(
-        &self,
-        context: &Context,
-        request: &mut Request,
-        next: &[Arc<dyn Policy>],
-    ) -> PolicyResult {
-        let date = clock::http_date();
-        let authorization = (self.service.sign)(request, &date, &self.credential);
-        request.insert_header(MS_DATE, date);
-        request.insert_header(AUTHORIZATION, authorization);
-        next[0].send(context, request, &next[1..]).await
-    }
-}
-
 /// Appends the signature to the URL, once for all attempts.
 #[derive(Debug)]
 pub(crate) struct SasPolicy(pub SasCredential);
@@ -195,7 +169,7 @@ mod tests {
     use std::sync::Mutex;
 
     use azure_core::credentials::{AccessToken, TokenRequestOptions};
-    use azure_core::http::headers::Headers;
+    use azure_core::http::headers::{AUTHORIZATION, Headers};
     use azure_core::http::{AsyncRawResponse, ClientOptions, HttpClient, StatusCode, Transport};
     use azure_core::time::{Duration, OffsetDateTime};
 

@@ -12,20 +12,10 @@ use azure_core::http::StatusCode;
 use tavola_wire::ErrorCode;
 
 use super::response::Answer;
+pub use super::result::Result;
+pub(crate) use super::result::{conversion, refused};
 use super::service::ServiceSpec;
 use super::transport_error::{Failure, TransportError};
-
-/// The result of every call.
-///
-/// ```
-/// use tavola_client::{ConnectionString, Result};
-///
-/// fn host(text: &str) -> Result<Option<String>> {
-///     Ok(ConnectionString::for_tables(text)?.endpoint.host_str().map(str::to_owned))
-/// }
-/// # assert_eq!(host("UseDevelopmentStorage=true").unwrap().as_deref(), Some("127.0.0.1"));
-/// ```
-pub type Result<T, E = azure_core::Error> = std::result::Result<T, E>;
 
 /// Bytes shown of a body that is no error of the service: a proxy's page, mostly.
 const FOREIGN_BODY_SHOWN: usize = 200;
@@ -305,16 +295,6 @@ pub(crate) fn find<T: StdError + 'static>(error: &azure_core::Error) -> Option<&
         cause = error.source();
     }
     None
-}
-
-/// An error of the caller or of the data: what was given or received cannot be what it should be.
-pub(crate) fn conversion(message: impl Into<String>) -> azure_core::Error {
-    azure_core::Error::with_message(ErrorKind::DataConversion, message.into())
-}
-
-/// An error of use, which no request was made for.
-pub(crate) fn refused(message: impl Into<String>) -> azure_core::Error {
-    azure_core::Error::with_message(ErrorKind::Other, message.into())
 }
 
 #[cfg(test)]

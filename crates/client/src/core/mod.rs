@@ -13,6 +13,8 @@ pub(crate) mod options;
 pub(crate) mod pager;
 pub(crate) mod pipeline;
 pub(crate) mod response;
+pub(crate) mod result;
 pub(crate) mod service;
+pub(crate) mod shared_key_policy;
 pub(crate) mod transport;
 pub(crate) mod transport_error;

@@ -16,13 +16,12 @@ use tracing::{Instrument, Span, field};
 use super::attempts::{Attempts, AttemptsPolicy};
 use super::connect_retry::{CONNECT_RETRIES, ConnectRetryPolicy};
 use super::connection_string::{ConnectionString, parse_url};
-use super::credential::{
-    Credential, SasCredential, SasPolicy, SharedKeyCredential, SharedKeyPolicy,
-};
+use super::credential::{Credential, SasCredential, SasPolicy, SharedKeyCredential};
 use super::error::{ErrorExt, Interrupted, Result, ServiceError, conversion, refused};
 use super::options::{CallOptions, ServiceClientOptions};
 use super::response::Answer;
 use super::service::ServiceSpec;
+use super::shared_key_policy::SharedKeyPolicy;
 use super::transport::new_transport;
 use super::transport_error::TransportError;
 

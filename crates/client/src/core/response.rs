@@ -3,7 +3,7 @@
 use azure_core::http::headers::ETAG;
 use azure_core::http::{Etag, RawResponse, StatusCode};
 
-use super::error::{Result, conversion};
+use super::result::{Result, conversion};
 
 /// The status and the names of a request that succeeded.
 ///

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
-use crate::embedded::commit::inline_commit::Watchdog;
 use crate::embedded::commit::job::Job;
+use crate::embedded::commit::watchdog::Watchdog;
 use crate::embedded::stats::Stats;
 use crate::{Error, Result, Write, WriteSet, panic_message};
 

@@ -55,15 +55,6 @@ struct CallerStreak {
     length_min: u32,
 }
 
-/// Whether somebody looks after inline commits. It is kept with the group: whoever finds it running holds the group, and it
-/// looks once more before it stops.
-#[derive(Default)]
-pub(crate) struct Watchdog {
-    /// Whether there was an inline commit, or would have been, since the last look.
-    is_wanted: bool,
-    is_running: bool,
-}
-
 /// Another thread of the runtime for the one that waits for the disk.
 pub(crate) struct SpareWorker {
     /// `None` where there is no other thread.
@@ -188,25 +179,6 @@ impl Hasher for TaskNumber {
 
     fn finish(&self) -> u64 {
         self.0
-    }
-}
-
-impl Watchdog {
-    /// For an inline commit: whether the watchdog runs. If not, it will after the next commit.
-    fn ask(&mut self) -> bool {
-        self.is_wanted = true;
-        self.is_running
-    }
-
-    /// For the committer, as often as it looks: whether it is to look again.
-    pub(crate) fn keep_running(&mut self) -> bool {
-        self.is_running = std::mem::take(&mut self.is_wanted);
-        self.is_running
-    }
-
-    #[cfg(test)]
-    pub(crate) fn is_running(&self) -> bool {
-        self.is_running
     }
 }
 

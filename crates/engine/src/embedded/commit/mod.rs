@@ -4,3 +4,4 @@ pub(crate) mod committer;
 pub(crate) mod group;
 pub(crate) mod inline_commit;
 pub(crate) mod job;
+pub(crate) mod watchdog;

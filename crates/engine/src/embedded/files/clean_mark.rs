@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::embedded::files::{folder, journal, journal_links, sealed_text};
+use crate::embedded::files::{folder, journal, sealed_text};
 use crate::embedded::options::OpenError;
 
 const MARK: &str = "TAVOLA.clean";
@@ -88,7 +88,7 @@ impl Drop for CleanMark {
             .and_then(|lines| {
                 folder::write_durably(&self.path, MARK, &sealed_text::seal(STOPPED, &lines))
             })
-            .and_then(|()| journal_links::remove_all(&self.path));
+            .and_then(|()| folder::remove_journal_links(&self.path));
         if let Err(error) = written {
             // Nothing is lost: the next start does without.
             tracing::warn!(%error, "cannot mark the data folder as cleanly stopped");

@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 
 use crate::embedded::options::OpenError;
 
+/// The folder of the second links, in the data folder.
+pub(crate) const JOURNAL_LINKS: &str = "journals";
+
 /// The newest format that this version reads and the one that it writes.
 pub(crate) const FORMAT_VERSION: u32 = 1;
 
@@ -215,4 +218,12 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 pub(crate) fn sync_folder(_path: &Path) -> io::Result<()> {
     Ok(())
+}
+
+/// Removes the second links of journals; nobody needs them any more.
+pub(crate) fn remove_journal_links(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path.join(JOURNAL_LINKS)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }

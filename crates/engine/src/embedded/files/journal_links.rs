@@ -27,9 +27,6 @@ use crate::embedded::files::clean_mark::{self, RunningJournal};
 use crate::embedded::files::{folder, journal};
 use crate::embedded::options::OpenError;
 
-/// The folder of the second links, in the data folder.
-const LINKS: &str = "journals";
-
 /// Keeps the mark and the links while a process runs.
 pub(crate) struct JournalLinks {
     path: PathBuf,
@@ -51,20 +48,12 @@ struct Named {
 
 /// Where the second links are.
 pub(crate) fn folder_of(path: &Path) -> PathBuf {
-    path.join(LINKS)
+    path.join(folder::JOURNAL_LINKS)
 }
 
 /// The second link of a journal.
 pub(crate) fn link_of(path: &Path, id: u64) -> PathBuf {
     folder_of(path).join(journal::name_of(id))
-}
-
-/// Removes all second links; nobody needs them any more.
-pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path.join(LINKS)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// Gives back the journals that are missing in the store, and makes that durable.
@@ -85,9 +74,10 @@ pub(crate) fn restore(path: &Path, store: &Path, ids: &[u64]) -> Result<(), Open
 impl JournalLinks {
     /// Names the journals that there are, before fjall opens them.
     pub(crate) fn begin(path: &Path, store: &Path) -> Result<Self, OpenError> {
-        let failed = |source: io::Error| OpenError::Io { path: path.join(LINKS), source };
+        let failed =
+            |source: io::Error| OpenError::Io { path: path.join(folder::JOURNAL_LINKS), source };
         // Of a run that ended long ago, perhaps with an older version in between.
-        remove_all(path).map_err(failed)?;
+        folder::remove_journal_links(path).map_err(failed)?;
         let links = Self { path: path.into(), store: store.into(), named: Mutex::default() };
         links.named().name_all(&links).map_err(failed)?;
         Ok(links)
@@ -122,7 +112,7 @@ impl JournalLinks {
     /// Makes sure that a journal has its second link; false if the file system has none.
     fn link(&self, id: u64) -> io::Result<bool> {
         let link = link_of(&self.path, id);
-        fs::create_dir_all(self.path.join(LINKS))?;
+        fs::create_dir_all(self.path.join(folder::JOURNAL_LINKS))?;
         match fs::hard_link(self.journal(id), link) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
@@ -165,7 +155,7 @@ impl Named {
         }
         if journals != self.journals {
             // ORDER: the links are durable before the mark names them, and go when it no longer does.
-            folder::sync_folder(&links.path.join(LINKS))?;
+            folder::sync_folder(&links.path.join(folder::JOURNAL_LINKS))?;
             clean_mark::write_running(&links.path, &journals)?;
         }
         for gone in self.journals.iter().filter(|old| journals.iter().all(|new| new.id != old.id)) {

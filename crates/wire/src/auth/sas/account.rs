@@ -1,7 +1,8 @@
 //! Tokens of an account: for every service that `ss` names, every kind of resource that `srt` names.
 
+use super::access::Access;
 use super::fields::{Field, SasFields};
-use super::grant::{Access, Need, check_permissions};
+use super::need::{Need, check_permissions};
 use super::refused;
 use super::values::{Permissions, ResourceTypes, SasVersion, Services};
 use crate::error::{ErrorCode, Result};

@@ -1,7 +1,8 @@
 //! Tokens of a container, a blob, a snapshot or a version of one: of what the request addresses, read as `sr` says.
 
+use super::access::{Access, BlobAccess, BlobOperation};
 use super::fields::{Field, SasFields};
-use super::grant::{Access, Need, check_permissions};
+use super::need::{Need, check_permissions};
 use super::refused;
 use super::values::{Permissions, ResourceTypes, SasVersion};
 use crate::error::{ErrorCode, Result};
@@ -134,49 +135,6 @@ impl ResponseHeaders {
 pub(super) fn encryption_scope(fields: &SasFields<'_>, version: SasVersion) -> Option<String> {
     let scope = fields.present(Field::EncryptionScope);
     scope.filter(|_| version >= SasVersion::ENCRYPTION_SCOPE).map(str::to_owned)
-}
-
-/// An operation of the blob service that needs permission, beside those that all services have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlobAccess {
-    ListContainers,
-    /// Any token will do.
-    AccountInformation,
-    CreateContainer,
-    /// Properties and metadata.
-    GetContainer,
-    /// Set Container Metadata, Lease Container, Restore Container.
-    WriteContainer,
-    BreakContainerLease,
-    DeleteContainer,
-    /// Get or Set Container ACL.
-    ContainerAcl,
-    ListBlobs,
-    /// Find Blobs by Tags, in the account.
-    FindBlobs,
-    /// Find Blobs by Tags, in a container.
-    FindBlobsInContainer,
-    Blob(BlobOperation),
-}
-
-/// An operation on a blob.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlobOperation {
-    /// Content, properties, metadata, block list, page ranges; the source of a copy.
-    Read,
-    /// Put Blob, Put Block List, Snapshot, the destination of a copy. What exists may be replaced only if
-    /// [`Grant::may_overwrite`](super::Grant::may_overwrite).
-    Create,
-    /// Blocks, pages, properties, metadata, tier, Undelete, leases.
-    Write,
-    Append,
-    BreakLease,
-    Delete,
-    DeleteVersion,
-    DeletePermanently,
-    Tags,
-    /// Immutability policies and legal holds.
-    Immutability,
 }
 
 impl BlobAccess {

@@ -5,12 +5,11 @@
 //! outside of the range is no error but an empty answer. Which letters an operation needs is said in the file of its
 //! service.
 
-use super::account;
-use super::blob::{self, BlobAccess, BlobSasResource, ResponseHeaders};
-use super::queue::{self, QueueAccess};
+use super::access::{Access, EntityOperation};
+use super::blob::{self, BlobSasResource, ResponseHeaders};
 use super::ranges::KeyRangeLimit;
-use super::table::{self, EntityOperation};
 use super::values::{Permissions, ResourceTypes};
+use super::{account, queue, table};
 use crate::error::{ErrorCode, Result};
 
 /// What the holder of a valid token may do.
@@ -36,26 +35,6 @@ pub enum Grant {
         headers: ResponseHeaders,
         encryption_scope: Option<String>,
     },
-}
-
-/// An operation that needs permission. A batch asks for each of its operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access<'a> {
-    GetServiceProperties,
-    SetServiceProperties,
-    GetServiceStats,
-    /// Query Tables, and Get Table, which lists one.
-    QueryTables,
-    CreateTable,
-    DeleteTable,
-    /// Get or Set Table ACL.
-    TableAcl,
-    Entity {
-        table: &'a str,
-        operation: EntityOperation,
-    },
-    Queue(QueueAccess),
-    Blob(BlobAccess),
 }
 
 impl Grant {
@@ -119,31 +98,6 @@ impl Grant {
             }
             Self::Table { .. } | Self::Queue { .. } => false,
         }
-    }
-}
-
-/// The letters that an operation needs: all of one set, or all of another.
-#[derive(Clone, Copy)]
-pub(super) struct Need(Permissions, Permissions);
-
-impl Need {
-    pub(super) const CREATE_OR_WRITE: Self = Self(Permissions::CREATE, Permissions::WRITE);
-    pub(super) const WRITE_OR_DELETE: Self = Self(Permissions::WRITE, Permissions::DELETE);
-
-    pub(super) fn all(permissions: Permissions) -> Self {
-        Self(permissions, permissions)
-    }
-
-    pub(super) fn either(one: Permissions, other: Permissions) -> Self {
-        Self(one, other)
-    }
-}
-
-pub(super) fn check_permissions(granted: Permissions, Need(one, other): Need) -> Result<()> {
-    if granted.contains(one) || granted.contains(other) {
-        Ok(())
-    } else {
-        Err(ErrorCode::AuthorizationPermissionMismatch.into())
     }
 }
 

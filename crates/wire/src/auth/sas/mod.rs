@@ -7,10 +7,12 @@
 //! opens stands in the file of its service. [`AccountSasSpec`], [`TableSasSpec`] and [`QueueSasSpec`] make tokens.
 //! User-delegation signatures are refused: there are no Entra keys to delegate.
 
+mod access;
 mod account;
 mod blob;
 mod fields;
 mod grant;
+mod need;
 mod queue;
 mod ranges;
 mod spec;
@@ -19,12 +21,11 @@ mod token;
 mod user_delegation;
 mod values;
 
-pub use blob::{BlobAccess, BlobAddress, BlobOperation, BlobSasResource, ResponseHeaders};
-pub use grant::{Access, Grant};
-pub use queue::QueueAccess;
+pub use access::{Access, BlobAccess, BlobOperation, EntityOperation, QueueAccess};
+pub use blob::{BlobAddress, BlobSasResource, ResponseHeaders};
+pub use grant::Grant;
 pub use ranges::{KeyBound, KeyRangeLimit};
 pub use spec::{AccountSasSpec, QueueSasSpec, TableSasSpec};
-pub use table::EntityOperation;
 pub use token::{Addressed, RequestOrigin, START_SKEW_TICKS, SasToken, VerifiedSas};
 pub use values::{IpRange, Permissions, Protocols, ResourceTypes, SasVersion, Services};
 

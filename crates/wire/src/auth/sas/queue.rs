@@ -1,28 +1,11 @@
 //! Tokens of a queue: the one that the request addresses, for the token does not name it.
 
+use super::access::{Access, QueueAccess};
 use super::fields::SasFields;
-use super::grant::{Access, Need, check_permissions};
+use super::need::{Need, check_permissions};
 use super::values::{Permissions, ResourceTypes, SasVersion};
 use crate::error::{ErrorCode, Result};
 use crate::service::Service;
-
-/// An operation of the queue service that needs permission, beside those that all services have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueAccess {
-    ListQueues,
-    CreateQueue,
-    DeleteQueue,
-    GetMetadata,
-    SetMetadata,
-    /// Get or Set Queue ACL.
-    Acl,
-    PutMessage,
-    GetMessages,
-    PeekMessages,
-    UpdateMessage,
-    DeleteMessage,
-    ClearMessages,
-}
 
 impl QueueAccess {
     /// Whether an account token is for such resources, and which letters it needs.

@@ -1,25 +1,13 @@
 //! Tokens of a table, which they name themselves, or of a range of its entities.
 
+use super::access::{Access, EntityOperation};
 use super::fields::{Field, SasFields};
-use super::grant::{Access, Need, check_permissions};
+use super::need::{Need, check_permissions};
 use super::ranges::KeyRangeLimit;
 use super::refused;
 use super::values::{Permissions, SasVersion};
 use crate::error::{ErrorCode, Result};
 use crate::service::Service;
-
-/// An operation on the entities of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntityOperation {
-    Get,
-    Query,
-    Insert,
-    /// Update or Merge with a condition.
-    Update,
-    /// Insert Or Replace, Insert Or Merge.
-    Upsert,
-    Delete,
-}
 
 impl EntityOperation {
     pub(super) fn permissions(self) -> Permissions {

@@ -9,6 +9,7 @@
 
 mod compile;
 mod expr;
+mod kind;
 mod lexer;
 mod parse;
 mod plan;
@@ -16,8 +17,9 @@ mod spans;
 mod table_filter;
 
 pub use expr::{Comparison, Expr, Literal, Operator};
+pub use kind::QueryKind;
 pub use parse::parse;
-pub use plan::{Plan, QueryKind};
+pub use plan::Plan;
 pub use spans::Span;
 pub use table_filter::TableFilter;
 

@@ -5,9 +5,8 @@
 //! else: then no row is looked into. Where joining boxes would cost more than [`PAIRS_MAX`] allows, the plan
 //! settles for more keys than needed, never for fewer.
 
-use std::fmt;
-
 use super::expr::{Comparison, Expr, Literal};
+use super::kind::QueryKind;
 use super::parse::parse;
 use super::spans::{Interval, KeyBox, Span, merge};
 use crate::error::Result;
@@ -22,30 +21,6 @@ const PAIRS_PER_COMPARISON: usize = 4;
 
 /// Bytes of two boxes that count as one pair: a pair of long keys costs the memory of many short ones.
 const BYTES_PER_PAIR: usize = 512;
-
-/// How a query finds its rows, from the cheapest to the dearest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum QueryKind {
-    /// Every span is one full key.
-    Point,
-    /// Every span lies in one partition, and the row key is bounded.
-    Range,
-    /// Every span lies in one partition, at least one is a whole partition.
-    PartitionScan,
-    /// Some span reaches over partitions.
-    TableScan,
-}
-
-impl fmt::Display for QueryKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Point => "point",
-            Self::Range => "range",
-            Self::PartitionScan => "partition scan",
-            Self::TableScan => "table scan",
-        })
-    }
-}
 
 /// Where to look for the matches of a filter, and what to ask of the rows found there.
 #[derive(Clone, Debug)]

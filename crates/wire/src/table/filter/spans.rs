@@ -9,7 +9,7 @@
 //! `p 01` comes after all of it and before every longer partition key.
 
 use super::expr::Operator;
-use super::plan::QueryKind;
+use super::kind::QueryKind;
 use crate::table::names::{KEY_UNITS_MAX, key_problem};
 use crate::table::stored::key::{SEPARATOR, push_entity_key, push_ordered};
 
