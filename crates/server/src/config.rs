@@ -113,7 +113,7 @@ pub struct Limits {
     /// A client that holds up a body or a reply for longer is cut off. Bytes that move renew it: see
     /// `stall_timeout.rs`.
     pub transfer_timeout: Duration,
-    /// A page of a query ends after so much server time, with a token to go on.
+    /// A page of a query ends after this much server time, with a token to go on.
     pub page_time: Duration,
     /// How long a stop waits for requests that were accepted.
     pub drain_timeout: Duration,

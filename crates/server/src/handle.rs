@@ -67,12 +67,11 @@ impl Arrival<'_> {
             Ok(head) => head,
             Err(error) => return self.failure::<T>(&error, None, *operation),
         };
-        let account = match self.state.auth.accounts.find(head.address.account) {
-            Ok(account) => account,
-            Err(error) => {
-                let reply = self.error::<T>(&error, Some(&head), *operation);
-                return self.with_common::<T>(reply, None);
-            }
+        let Some(account) = self.state.auth.accounts.find(head.address.account) else {
+            // As Azurite answers; at the live service there is no name to resolve then.
+            let unknown = ErrorCode::ResourceNotFound.into();
+            let reply = self.error::<T>(&unknown, Some(&head), *operation);
+            return self.with_common::<T>(reply, None);
         };
         let mut reply = match self.serve::<T>(&head, account, body, stall_timeout, operation).await
         {

@@ -9,7 +9,7 @@ pub(crate) const BLOCK_BYTES: u32 = 4 * 1024;
 /// Values from this size on live in files of their own kind and are not copied by every compaction.
 pub(crate) const SEPARATE_VALUE_BYTES: u32 = 32 * 1024;
 
-/// A file of separated values of which so much is stale is rewritten by the next compaction that touches it.
+/// A file of separated values of which this share is stale is rewritten by the next compaction that touches it.
 pub(crate) const STALE_SHARE: f32 = 0.25;
 
 const MIB: u64 = 1024 * 1024;

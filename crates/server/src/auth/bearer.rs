@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::request::head::RequestHead;
 use crate::request::reply::Reply;
 
-/// Clocks of issuers differ from ours by so much.
+/// Clocks of issuers differ from ours by this much.
 const LEEWAY_SECONDS: u64 = 60;
 /// The keys are fetched anew for a token with an unknown key, but not more often than this.
 const REFRESH_PAUSE: Duration = Duration::from_secs(60);

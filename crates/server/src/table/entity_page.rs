@@ -215,7 +215,7 @@ mod tests {
         (budget, others)
     }
 
-    /// Shows rows to a page, named by their number, with a text of so many bytes each.
+    /// Shows rows to a page, named by their number, with a text of that many bytes each.
     fn show(filter: &str, budget: &Arc<MemoryBudget>, rows: &[usize]) -> Box<Page> {
         let format = EntityFormat::new(MetadataLevel::None, "", "", "t", None).unwrap();
         let residual = Plan::read(filter).unwrap().residual;

@@ -1,4 +1,4 @@
-//! Query Entities: the plan of a filter, walked span by span until the page is full.
+//! Query Entities: the plan of a filter, scanned span by span until the page is full.
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use tavola_engine::{Engine, Reader, Visitor};
@@ -58,7 +58,7 @@ pub(crate) async fn run(
     let page_time = query.timeout()?.map_or(page_time, |timeout| timeout.min(page_time));
     let memory = context.state.memory_budget.reservation();
     let page = Page::new(format, residual, usize::from(top), context.started + page_time, memory);
-    let page = if top == 0 { page } else { walk(context, &table, &spans, page).await? };
+    let page = if top == 0 { page } else { scan_spans(context, &table, &spans, page).await? };
     let page = page.finish()?;
     note(context, name, kind, &page);
     reply(context, kind, spans.len(), page)
@@ -80,7 +80,7 @@ fn restrict_to_grant(plan: &mut Plan, range: Option<&KeyRangeLimit>) {
 }
 
 /// Shows the rows of the spans to the page until it is full. All spans are read from one state.
-async fn walk(
+async fn scan_spans(
     context: &RequestContext<'_>,
     table: &Table,
     spans: &[Span],
@@ -90,11 +90,11 @@ async fn walk(
     let engine = &context.state.engine;
     match spans {
         [] => {}
-        [span] => page = walk_span(engine, keys, span, page).await?,
+        [span] => page = scan_span(engine, keys, span, page).await?,
         spans => {
             let snapshot = engine.snapshot().await.map_err(engine_error)?;
             for (index, span) in spans.iter().enumerate() {
-                page = walk_span(&snapshot, keys, span, page).await?;
+                page = scan_span(&snapshot, keys, span, page).await?;
                 if page.is_done() {
                     break;
                 }
@@ -111,7 +111,7 @@ async fn walk(
     Ok(page)
 }
 
-async fn walk_span(
+async fn scan_span(
     reader: &impl Reader,
     keys: EntityKeys,
     span: &Span,
