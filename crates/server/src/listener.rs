@@ -159,9 +159,13 @@ impl Server {
             .clamp(ADMIN_CONNECTIONS_MIN, ADMIN_CONNECTIONS_MAX);
         let http2_requests = Arc::new(Semaphore::new(self.limits.http2_requests_max));
         let accepting = self.listeners.into_iter().map(|listener| {
-            let (tls, permits) = match listener.site {
-                Site::Service(_) => (self.tls.clone(), connections.clone()),
-                Site::Admin => (None, Arc::new(Semaphore::new(admin_max))),
+            // Probes have permits of their own: those of the services may all be taken, and then it matters most.
+            let (tls, permits, http2_permits) = match listener.site {
+                Site::Service(_) => (self.tls.clone(), connections.clone(), http2_requests.clone()),
+                Site::Admin => {
+                    let own = |count| Arc::new(Semaphore::new(count));
+                    (None, own(admin_max), own(self.limits.http2_requests_max))
+                }
             };
             let acceptor = Acceptor {
                 state: self.state.clone(),
@@ -169,7 +173,7 @@ impl Server {
                 tls,
                 limits: Limits { head_timeout: listener.head_timeout, ..self.limits.clone() },
                 permits,
-                http2_permits: http2_requests.clone(),
+                http2_permits,
                 stop: stop.clone(),
             };
             acceptor.accept(listener.socket)

@@ -7,7 +7,9 @@ use super::*;
 use crate::Decision;
 use crate::conformance::{Apply, put, range, rows};
 use crate::embedded::commit::group::Admission;
+use crate::embedded::files::manifest;
 use crate::embedded::scan::inline_scan::{STEP_BYTES, STEP_ROWS, STEPS};
+use crate::embedded::store::disk_space::CompactionPermit;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_commit_stops_writes_and_tells() {
@@ -375,6 +377,24 @@ fn spawn_flushes(engine: &EmbeddedEngine) -> tokio::task::JoinHandle<()> {
 fn open(options: EmbeddedOptions) -> (EmbeddedEngine, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     (EmbeddedEngine::open(folder.path(), options).unwrap(), folder)
+}
+
+/// Waits until nothing but commits changes the folder, and keeps it so: a copy of it is then what a kill leaves. A copy in
+/// the midst of a compaction would be of several moments.
+pub(super) fn without_compaction<'a>(
+    engine: &'a EmbeddedEngine,
+    folder: &Path,
+) -> CompactionPermit<'a> {
+    for _ in 0..600 {
+        let permit = engine.shared.space.compaction_permit();
+        let trees = manifest::trees(&folder.join("store")).expect("the store is sound");
+        if trees.iter().all(|tree| tree.leftovers() == 0) {
+            return permit;
+        }
+        drop(permit);
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("replaced files stay");
 }
 
 /// Opens a folder that was just closed. A process that another test starts at that moment has its lock as well, until it

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::flip_tests::{Rows, all, files, kind, sound_folder, written};
-use super::tests::reopen;
+use super::tests::{reopen, without_compaction};
 use super::*;
 use crate::Write;
 use crate::conformance::{commit, random};
@@ -63,7 +63,7 @@ impl Used {
         let folder = tempfile::tempdir().unwrap();
         let engine = EmbeddedEngine::open(folder.path(), EmbeddedOptions::default()).unwrap();
         let rows = Self::write(&engine, 5, 100).await;
-        Self::killed(&folder, rows)
+        Self::killed(&engine, &folder, rows)
     }
 
     /// With tables, separated values and a journal, stopped in order.
@@ -77,7 +77,7 @@ impl Used {
         let (folder, mut rows) = sound_folder().await;
         let engine = reopen(folder.path(), EmbeddedOptions::default()).unwrap();
         rows.extend(Self::write(&engine, 5, 100).await);
-        Self::killed(&folder, rows)
+        Self::killed(&engine, &folder, rows)
     }
 
     /// Killed with a journal that is full beside the newest: what fjall does after 64 MB, done by hand.
@@ -109,7 +109,8 @@ impl Used {
     }
 
     /// What a kill at this moment leaves: a copy while the process goes on.
-    fn killed(folder: &tempfile::TempDir, rows: Rows) -> Self {
+    fn killed(engine: &EmbeddedEngine, folder: &tempfile::TempDir, rows: Rows) -> Self {
+        let _permit = without_compaction(engine, folder.path());
         let used = Self { folder: copy(folder.path()), rows };
         assert!(!used.is_stopped());
         used

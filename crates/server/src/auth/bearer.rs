@@ -2,7 +2,7 @@
 //! the token's roles allow. Off unless configured.
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
@@ -45,7 +45,7 @@ const ALGORITHMS: [Algorithm; 8] = [
 pub(crate) struct BearerVerifier {
     config: BearerConfig,
     roles: BTreeMap<String, Permissions>,
-    keys: RwLock<Keys>,
+    keys: Arc<RwLock<Keys>>,
 }
 
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl BearerVerifier {
         }
         token_signature::install();
         let set = jwks::load(&config.keys).await?;
-        let keys = RwLock::new(Keys { set, refreshed: None });
+        let keys = Arc::new(RwLock::new(Keys { set, refreshed: None }));
         Ok(Self { config, roles, keys })
     }
 
@@ -146,17 +146,23 @@ impl BearerVerifier {
         due && self.reload().await
     }
 
+    /// In a task of its own: a client that goes away ends its request, and must not end this, or one who comes back each
+    /// time it may be done would keep new keys from everybody.
     async fn reload(&self) -> bool {
-        match jwks::load(&self.config.keys).await {
-            Ok(set) => {
-                self.keys.write().unwrap_or_else(PoisonError::into_inner).set = set;
-                true
+        let (source, keys) = (self.config.keys.clone(), Arc::clone(&self.keys));
+        let reloading = tokio::spawn(async move {
+            match jwks::load(&source).await {
+                Ok(set) => {
+                    keys.write().unwrap_or_else(PoisonError::into_inner).set = set;
+                    true
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot fetch the issuer's keys");
+                    false
+                }
             }
-            Err(error) => {
-                tracing::warn!(%error, "cannot fetch the issuer's keys");
-                false
-            }
-        }
+        });
+        reloading.await.unwrap_or(false)
     }
 }
 
@@ -222,5 +228,41 @@ pub(crate) fn challenge(verifier: Option<&BearerVerifier>, reply: &mut Reply) {
     };
     if let Ok(challenge) = HeaderValue::try_from(challenge) {
         reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    const OLD: &str = r#"{"keys":[]}"#;
+    const NEW: &str = r#"{"keys":[{"kty":"RSA","kid":"new","n":"AQAB","e":"AQAB"}]}"#;
+
+    /// Whoever asked has gone before the keys were there; the next one finds them.
+    #[tokio::test]
+    async fn keys_are_fetched_to_the_end_although_nobody_waits() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), OLD).unwrap();
+        let config = BearerConfig {
+            issuer: "issuer".into(),
+            audiences: vec!["audience".into()],
+            keys: KeySource::File(file.path().into()),
+            roles: BTreeMap::new(),
+            allow_http: true,
+        };
+        let verifier = BearerVerifier::new(config).await.unwrap();
+        std::fs::write(file.path(), NEW).unwrap();
+        assert!(verifier.refresh().now_or_never().is_none(), "still reading");
+        for _ in 0..1000 {
+            if verifier.key(Some("new")).is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the new keys were never taken");
     }
 }
