@@ -89,7 +89,7 @@ impl Used {
         let end = batches[batches.len() - 3].0;
         fs::write(store.join("0.jnl"), &bytes[..end]).unwrap();
         fs::write(store.join("1.jnl"), &bytes[end..]).unwrap();
-        drop(JournalLinks::begin(path, &store).unwrap());
+        drop(JournalLinks::begin(path, &store, true).unwrap());
         for name in ["store/0.jnl", "store/1.jnl", "journals/0.jnl", "journals/1.jnl"] {
             assert!(path.join(name).exists(), "{name}");
         }

@@ -94,6 +94,9 @@ fn holds_rows(store: &Path, journals: &[PathBuf]) -> Result<bool, OpenError> {
     Ok(false)
 }
 
+/// Journals of one gap that are told: a stray file with a large number must not make a long list.
+const GAPS_MAX: usize = 10;
+
 /// What is missing of a store.
 struct Missing<'a> {
     store: &'a Path,
@@ -123,7 +126,7 @@ impl Missing<'_> {
         let newest_found = found.last().and_then(|file| journal::id_of(file));
         let newest_named = named.last().map_or(0, |journal| journal.id);
         // Whoever wrote the mark has noted every journal but the one that was just begun.
-        if newest_found > Some(newest_named + 1) {
+        if newest_found > Some(newest_named.saturating_add(1)) {
             return Ok(Vec::new());
         }
         let mut to_restore = Vec::new();
@@ -156,7 +159,7 @@ impl Missing<'_> {
         let mut ids: Vec<u64> = found.chain(to_restore.iter().copied()).collect();
         ids.sort_unstable();
         for pair in ids.windows(2) {
-            for id in pair[0] + 1..pair[1] {
+            for id in (pair[0] + 1..pair[1]).take(GAPS_MAX) {
                 self.look_for(&self.store.join(journal::name_of(id)));
             }
         }

@@ -11,7 +11,7 @@
 //! replayed as well. Only a journal without any link is lost.
 //!
 //! A new journal is noticed by the first commit after it was begun, before anyone is told that it is durable, and the
-//! mark is written: two syncs for every 64 MB. It is also written by the first commit that a journal gets from a process,
+//! mark is written: a few syncs for every 64 MB. It is also written by the first commit that a journal gets from a process,
 //! so that a journal that was emptied shows.
 //!
 //! Where the file system has no hard links, the mark names the newest journal alone. Then a lost older one is not
@@ -62,7 +62,7 @@ pub(crate) fn restore(path: &Path, store: &Path, ids: &[u64]) -> Result<(), Open
         let (link, target) = (link_of(path, id), store.join(journal::name_of(id)));
         tracing::warn!(file = %target.display(), link = %link.display(), "missing: taken back from its second link");
         fs::hard_link(&link, &target)
-            .or_else(|_| fs::copy(&link, &target).and_then(|_| File::open(&target)?.sync_all()))
+            .or_else(|_| copy_whole(&link, &target))
             .map_err(|source| OpenError::Io { path: target, source })?;
     }
     if ids.is_empty() {
@@ -71,15 +71,37 @@ pub(crate) fn restore(path: &Path, store: &Path, ids: &[u64]) -> Result<(), Open
     folder::sync_folder(store).map_err(|source| OpenError::Io { path: store.into(), source })
 }
 
+/// Copies a file so that it is there whole or not at all: a part of a journal would pass for a damaged one.
+fn copy_whole(from: &Path, to: &Path) -> io::Result<()> {
+    let unfinished = to.with_extension("tmp");
+    fs::copy(from, &unfinished)?;
+    File::open(&unfinished)?.sync_all()?;
+    fs::rename(unfinished, to)
+}
+
+/// Who wants the journals named, and what may be said of the newest one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    /// Nobody writes yet: all that it holds is there to stay.
+    Start,
+    /// A batch is durable, and this process is the only one that writes.
+    Commit,
+    /// A batch may be on its way, and may yet fail.
+    AnyTime,
+}
+
 impl JournalLinks {
-    /// Names the journals that there are, before fjall opens them.
-    pub(crate) fn begin(path: &Path, store: &Path) -> Result<Self, OpenError> {
+    /// Names the journals that there are, before fjall opens them. Not those of a folder that is still being made: it may
+    /// be made again as long as nothing says that it was complete.
+    pub(crate) fn begin(path: &Path, store: &Path, is_used: bool) -> Result<Self, OpenError> {
         let failed =
             |source: io::Error| OpenError::Io { path: path.join(folder::JOURNAL_LINKS), source };
         // Of a run that ended long ago, perhaps with an older version in between.
         folder::remove_journal_links(path).map_err(failed)?;
         let links = Self { path: path.into(), store: store.into(), named: Mutex::default() };
-        links.named().name_all(&links).map_err(failed)?;
+        if is_used {
+            links.named().name_all(&links, Moment::Start).map_err(failed)?;
+        }
         Ok(links)
     }
 
@@ -87,17 +109,26 @@ impl JournalLinks {
     pub(crate) fn committed(&self) {
         let mut named = self.named();
         if !named.is_begun || named.next.exists() {
-            named.name_or_warn(self);
+            named.name_or_warn(self, Moment::Commit);
         }
+    }
+
+    /// The store is complete and says so; nothing was committed to it yet.
+    pub(crate) fn opened(&self) {
+        self.look_at(Moment::Start);
     }
 
     /// To be called now and then: gives up the links to journals that fjall has removed.
     pub(crate) fn look(&self) {
+        self.look_at(Moment::AnyTime);
+    }
+
+    fn look_at(&self, moment: Moment) {
         let mut named = self.named();
         let is_gone = |journal: &RunningJournal| !self.journal(journal.id).exists();
         let has_gone = named.journals.is_empty() || named.journals.iter().any(is_gone);
         if has_gone || named.next.exists() {
-            named.name_or_warn(self);
+            named.name_or_warn(self, moment);
         }
     }
 
@@ -122,9 +153,9 @@ impl JournalLinks {
 }
 
 impl Named {
-    fn name_or_warn(&mut self, links: &JournalLinks) {
+    fn name_or_warn(&mut self, links: &JournalLinks, moment: Moment) {
         // Not a reason to stop: what was committed is durable, and the next commit tries again.
-        if let Err(error) = self.name_all(links)
+        if let Err(error) = self.name_all(links, moment)
             && !std::mem::replace(&mut self.has_failed, true)
         {
             tracing::warn!(%error, "cannot note which journals there are; a lost one might not be noticed");
@@ -132,24 +163,32 @@ impl Named {
     }
 
     /// Writes the mark with the journals that there are now.
-    fn name_all(&mut self, links: &JournalLinks) -> io::Result<()> {
+    fn name_all(&mut self, links: &JournalLinks, moment: Moment) -> io::Result<()> {
         let ids: Vec<u64> =
             journal::list(&links.store)?.iter().filter_map(|file| journal::id_of(file)).collect();
         let Some(&newest) = ids.last() else { return Ok(()) };
+        if moment == Moment::Start {
+            // ORDER: what the mark says is there must be on the disk; a killed process may have left it in memory.
+            File::open(links.journal(newest))?.sync_all()?;
+        }
         let mut journals = Vec::new();
         let mut is_begun = false;
         for id in ids {
             let file = links.journal(id);
-            let named = self.name(&file, id, id == newest).and_then(|(bytes_min, begun)| {
-                is_begun = begun;
-                Ok(RunningJournal { id, bytes_min, is_linked: links.link(id)? })
-            });
+            let named =
+                self.name(&file, id, id == newest, moment).and_then(|(bytes_min, begun)| {
+                    is_begun = begun;
+                    Ok(RunningJournal { id, bytes_min, is_linked: links.link(id)? })
+                });
             match named {
-                // Without links, those that may go at any time cannot be named.
                 Ok(journal) if journal.is_linked || id == newest => journals.push(journal),
-                Ok(_) => {}
-                // fjall has just removed it.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && id != newest => {}
+                // Without links, those that may go at any time cannot be named; and none before them, or there would
+                // be a gap in what is named.
+                Ok(_) => journals.clear(),
+                // fjall has just removed it, and all before it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && id != newest => {
+                    journals.clear();
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -158,29 +197,37 @@ impl Named {
             folder::sync_folder(&links.path.join(folder::JOURNAL_LINKS))?;
             clean_mark::write_running(&links.path, &journals)?;
         }
-        for gone in self.journals.iter().filter(|old| journals.iter().all(|new| new.id != old.id)) {
-            match fs::remove_file(link_of(&links.path, gone.id)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+        // Also those of an attempt that failed.
+        for link in fs::read_dir(folder_of(&links.path))?.flatten().map(|entry| entry.path()) {
+            let is_named = |id| journals.iter().any(|journal| journal.id == id);
+            if !journal::id_of(&link).is_some_and(is_named) {
+                fs::remove_file(link)?;
             }
         }
         self.journals = journals;
         self.is_begun = is_begun;
-        self.next = links.journal(newest + 1);
+        self.next = links.journal(newest.saturating_add(1));
         self.has_failed = false;
         Ok(())
     }
 
     /// How long a journal is at least, and whether this process has written to it.
-    fn name(&self, file: &Path, id: u64, is_newest: bool) -> io::Result<(u64, bool)> {
-        // At the first look nobody writes; and what is not the newest is complete.
-        if self.journals.is_empty() || !is_newest {
+    fn name(
+        &self,
+        file: &Path,
+        id: u64,
+        is_newest: bool,
+        moment: Moment,
+    ) -> io::Result<(u64, bool)> {
+        // What is not the newest is complete.
+        if moment == Moment::Start || !is_newest {
             return Ok((content_bytes(file)?, false));
         }
         let known = self.journals.iter().find(|known| known.id == id);
         let bytes = known.map_or(0, |known| known.bytes_min);
-        if known.is_some() && self.is_begun {
-            return Ok((bytes, true));
+        let is_begun = known.is_some() && self.is_begun;
+        if is_begun || moment == Moment::AnyTime {
+            return Ok((bytes, is_begun));
         }
         // A batch begins with a byte that is not zero.
         let mut file = File::open(file)?;
@@ -233,7 +280,7 @@ mod tests {
         }
 
         fn begin(&self) -> JournalLinks {
-            JournalLinks::begin(self.0.path(), &self.store()).unwrap()
+            JournalLinks::begin(self.0.path(), &self.store(), true).unwrap()
         }
 
         /// Numbers and lengths that the mark names.
@@ -271,6 +318,54 @@ mod tests {
         links.look();
         assert_eq!(folder.named(), [(1, 1)]);
         assert!(!folder.has_link(0) && folder.has_link(1));
+    }
+
+    /// Or a folder whose making was interrupted twice would be held to what it never had.
+    #[test]
+    fn a_folder_in_the_making_has_no_mark() {
+        let folder = Folder::new();
+        folder.write(0, b"");
+        let links = JournalLinks::begin(folder.0.path(), &folder.store(), false).unwrap();
+        assert!(clean_mark::read(folder.0.path()).unwrap().is_none());
+        links.opened();
+        assert_eq!(folder.named(), [(0, 0)]);
+    }
+
+    /// A batch on its way may never be durable: the mark must not hold the next start to it.
+    #[test]
+    fn a_look_in_between_claims_no_batch() {
+        let folder = Folder::new();
+        folder.write(0, b"\x01 batch");
+        let links = folder.begin();
+        folder.write(1, b"\x01 batch");
+        links.look();
+        assert_eq!(folder.named(), [(0, 7), (1, 0)]);
+        links.committed();
+        assert_eq!(folder.named(), [(0, 7), (1, 1)]);
+    }
+
+    /// What is named has no gap, whatever vanishes while it is listed; and no link is left behind.
+    #[test]
+    fn links_that_nothing_names_go() {
+        let folder = Folder::new();
+        folder.write(2, b"\x01 batch");
+        let links = folder.begin();
+        fs::write(link_of(folder.0.path(), 1), b"of an attempt that failed").unwrap();
+        folder.write(3, b"\x01 batch");
+        links.committed();
+        assert_eq!(folder.named(), [(2, 7), (3, 1)]);
+        assert!(!folder.has_link(1) && folder.has_link(2));
+    }
+
+    #[test]
+    fn what_is_copied_is_there_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("4.jnl"));
+        fs::write(&from, b"a journal").unwrap();
+        fs::write(folder.path().join("4.tmp"), b"of an attempt that was killed").unwrap();
+        copy_whole(&from, &to).unwrap();
+        assert_eq!(fs::read(&to).unwrap(), b"a journal");
+        assert!(!folder.path().join("4.tmp").exists());
     }
 
     #[test]

@@ -94,11 +94,11 @@ impl Store {
         if inventory.is_used {
             folder::ensure_store_lock(&store_path)?;
         }
-        let journals = JournalLinks::begin(path, &store_path)?;
+        let journals = JournalLinks::begin(path, &store_path, inventory.is_used)?;
         let (database, keyspace) = open_database(&store_path, options)?;
         // ORDER: nothing is acknowledged before the folder says what it has.
         store_record::write_if_absent(path, &store_path)?;
-        journals.look();
+        journals.opened();
         Ok(Self {
             latest: RwLock::new(Arc::new(database.snapshot())),
             keyspace,
