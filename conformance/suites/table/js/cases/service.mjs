@@ -10,7 +10,7 @@ const retention = (days) => (days ? { enabled: true, days } : { enabled: false }
 const metrics = (days) => ({ version: "1.0", enabled: true, includeAPIs: true, retentionPolicy: retention(days) });
 const logging = { version: "1.0", read: true, write: false, delete: true, retentionPolicy: retention(3) };
 const rule = (origins, options = {}) => ({
-  allowedOrigins: origins, allowedMethods: "GET,PUT", allowedHeaders: "x-ms-*,content-type", exposedHeaders: "x-ms-request-id",
+  allowedOrigins: origins, allowedMethods: "GET,PUT", allowedHeaders: "content-type,x-ms-*", exposedHeaders: "x-ms-request-id",
   maxAgeInSeconds: 100, ...options,
 });
 

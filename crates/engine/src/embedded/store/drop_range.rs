@@ -58,7 +58,9 @@ pub(crate) fn drop_range(shared: &Shared, range: &KeyRange) -> Result<()> {
     if delete_rows(shared, range)? > 0 {
         flush(shared)?;
     }
-    let worthwhile = shared.store.tombstone_share() >= COMPACT_TOMBSTONE_SHARE;
+    // Tables that lay wholly in the range took their tombstones along; their separated values are files of their own.
+    let worthwhile = shared.store.tombstone_share() >= COMPACT_TOMBSTONE_SHARE
+        || shared.store.stale_value_bytes() >= STALE_VALUE_BYTES_MAX;
     if worthwhile && shared.store.table_bytes() <= COMPACT_BYTES_MAX && rewrite(shared)? {
         // fjall learns which files of separated values are dead when it drops rows, and deletes them at the next
         // compaction.
