@@ -151,9 +151,11 @@ async fn a_busy_service_gets_less_and_then_more_again() {
     let report = client.bulk(operations, Some(options)).await;
     assert_eq!((report.progress.done, report.progress.failed), (300, 0));
     let seen = seen.lock().unwrap().clone();
+    // How far it comes down depends on how many are under way when they are refused: by half at least.
     let lowest = *seen.iter().min().unwrap();
-    assert!(lowest <= 4, "it came down: {seen:?}");
-    assert!(*seen.last().unwrap() > lowest + 4, "and up again: {seen:?}");
+    assert!(lowest <= 8, "it came down: {seen:?}");
+    let after = seen.iter().skip_while(|concurrency| **concurrency > lowest);
+    assert!(after.max().unwrap() > &(lowest + 4), "and up again: {seen:?}");
     assert!(busy.refused.load(Ordering::SeqCst) > 0);
     table.delete().await;
 }
