@@ -21,8 +21,8 @@ use super::change_set::{self, Refused};
 use super::entity_change::{Applied, Condition, EntityChange};
 use super::errors::in_table;
 use super::odata::{self, is_front_end};
-use super::operation::EntityAddress;
-use super::update_entity::{entity_operation, refuse_if_none_match};
+use super::operation::{EntityAddress, entity_operation};
+use super::update_entity::refuse_if_none_match;
 use super::{get_entity, insert_entity};
 use crate::auth::permit::{Access, Permit};
 use crate::context::RequestContext;
@@ -149,7 +149,7 @@ impl Prepared {
             (
                 verb @ (Verb::Put | Verb::Merge | Verb::Delete),
                 ResourcePath::Entity { .. } | ResourcePath::MismatchedKeys(_),
-            ) => entity_operation(verb, condition),
+            ) => entity_operation(verb, condition != Condition::None),
             _ => return Err(ErrorCode::InvalidInput.into()),
         };
         let permit = batch.for_part(entity_access(&name, kind))?;

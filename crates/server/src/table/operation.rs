@@ -163,7 +163,6 @@ pub(super) fn access<'a>(operation: &'a TableOperation<'_>, has_condition: bool)
         table: table.as_str(),
         operation,
     };
-    let update = if has_condition { EntityOperation::Update } else { EntityOperation::Upsert };
     Access::To(match operation {
         TableOperation::QueryTables | TableOperation::GetTable(_) => sas::Access::QueryTables,
         TableOperation::CreateTable => sas::Access::CreateTable,
@@ -173,15 +172,26 @@ pub(super) fn access<'a>(operation: &'a TableOperation<'_>, has_condition: bool)
         TableOperation::InsertEntity(table) => entity(table, EntityOperation::Insert),
         TableOperation::GetEntity(address) => entity(&address.table, EntityOperation::Get),
         TableOperation::UpdateEntity(address) | TableOperation::MergeEntity(address) => {
-            entity(&address.table, update)
+            entity(&address.table, entity_operation(Verb::Put, has_condition))
         }
-        TableOperation::DeleteEntity(address) => entity(&address.table, EntityOperation::Delete),
+        TableOperation::DeleteEntity(address) => {
+            entity(&address.table, entity_operation(Verb::Delete, has_condition))
+        }
         TableOperation::NoEntity(path) => entity(&path.table, path.attempt),
         TableOperation::GetServiceProperties => sas::Access::GetServiceProperties,
         TableOperation::SetServiceProperties => sas::Access::SetServiceProperties,
         TableOperation::GetServiceStats => sas::Access::GetServiceStats,
         TableOperation::Batch => return Access::OfEachPart,
     })
+}
+
+/// What a change of an entity needs permission for, alone or in a batch: without a condition it may insert.
+pub(super) fn entity_operation(verb: Verb, has_condition: bool) -> EntityOperation {
+    match verb {
+        Verb::Delete => EntityOperation::Delete,
+        _ if has_condition => EntityOperation::Update,
+        _ => EntityOperation::Upsert,
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Update, Merge and Delete Entity, and the upserts that updates are without a condition.
 
 use http::header::{IF_MATCH, IF_NONE_MATCH};
-use tavola_wire::auth::sas::EntityOperation;
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
 
@@ -41,15 +40,6 @@ pub(crate) async fn run(
         odata::set_etag(&mut reply, applied.timestamp);
     }
     Ok(reply)
-}
-
-/// What a change needs permission for: without a condition it may insert.
-pub(crate) fn entity_operation(verb: Verb, condition: Condition) -> EntityOperation {
-    match (verb, condition) {
-        (Verb::Delete, _) => EntityOperation::Delete,
-        (_, Condition::None) => EntityOperation::Upsert,
-        _ => EntityOperation::Update,
-    }
 }
 
 /// Writes are conditional on what must match, never on what must not.
