@@ -88,6 +88,7 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
         ServerState::open(engine, config.accounts, bearer, settings, &services::operations())
             .await
             .map_err(StartError::Accounts)?;
+    services::prepare(&state).await.map_err(StartError::Accounts)?;
 
     let started = state.clock.now();
     let server =
