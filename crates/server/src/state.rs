@@ -20,6 +20,7 @@ use crate::net::memory_budget::MemoryBudget;
 use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
 use crate::storage::catalogue::{Catalogue, Table};
+use crate::table::index_scan::WideRanges;
 use crate::storage::features::Features;
 
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(crate) struct ServerState {
     /// Told of everything that is dropped.
     pub drop_signal: Arc<Notify>,
     pub clock: Arc<Clock>,
+    /// Index ranges that queries gave up.
+    pub wide_ranges: WideRanges,
     pub ids: IdSource,
     pub metrics: Metrics,
     pub memory_budget: Arc<MemoryBudget>,
@@ -74,6 +77,7 @@ impl ServerState {
             features,
             auth,
             clock,
+            wide_ranges: WideRanges::default(),
             ids: IdSource::new(),
             metrics,
             memory_budget,

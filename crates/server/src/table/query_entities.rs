@@ -1,4 +1,4 @@
-//! Query Entities: the plan of a filter, scanned span by span until the page is full.
+//! Query Entities: the plan of a filter, scanned span by span until the page is full, or with the help of indexes.
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use tavola_engine::{Engine, Reader, Visitor};
@@ -13,6 +13,7 @@ use tavola_wire::uri::query::TOP_MAX;
 
 use super::any_table::AnyTable;
 use super::entity_page::{FinishedPage, Page};
+use super::index_scan::{self, Hint, IndexQuery, IndexUse};
 use super::odata;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
@@ -33,6 +34,7 @@ const QUERY_KIND: HeaderName = HeaderName::from_static(explain::QUERY_KIND);
 const ROWS_EXAMINED: HeaderName = HeaderName::from_static(explain::ROWS_EXAMINED);
 const ROWS_RETURNED: HeaderName = HeaderName::from_static(explain::ROWS_RETURNED);
 const KEY_SPANS: HeaderName = HeaderName::from_static(explain::KEY_SPANS);
+const INDEX_HINT: HeaderName = HeaderName::from_static(explain::INDEX);
 
 pub(crate) async fn run(
     context: &RequestContext<'_>,
@@ -53,19 +55,56 @@ pub(crate) async fn run(
 
     restrict_to_continuation(&mut plan, from.as_ref());
     restrict_to_grant(&mut plan, permit.key_range());
-    let Plan { spans, kind, residual } = plan;
+    let Plan { spans, kind, residual, filter } = plan;
     let page_time = context.state.settings.limits.page_time;
     let page_time = query.timeout()?.map_or(page_time, |timeout| timeout.min(page_time));
     let memory = context.state.memory_budget.reservation();
-    let page = Page::new(format, residual, usize::from(top), context.started + page_time, memory);
-    let page = match &table {
-        _ if top == 0 => page,
-        AnyTable::Stored(table) => scan_spans(context, table, &spans, page).await?,
-        AnyTable::System(table) => table.rows(context).await?.scan_spans(&spans, page),
+    let top = usize::from(top);
+    let deadline = context.started + page_time;
+    let page = |format| Page::new(format, residual, top, deadline, memory);
+    let (page, used) = match &table {
+        _ if top == 0 => (page(format), IndexUse::default()),
+        AnyTable::System(table) => {
+            let rows = table.rows(context).await?;
+            (rows.scan_spans(&spans, page(format)), IndexUse::default())
+        }
+        AnyTable::Stored(table) => match filter.as_ref().filter(|_| !table.schema.is_empty()) {
+            None => (scan_spans(context, table, &spans, page(format)).await?, IndexUse::default()),
+            Some(filter) => {
+                let hint = Hint::from_header(context.head.header(&INDEX_HINT));
+                let query = IndexQuery { filter, spans: &spans, kind, top, hint };
+                let choice = index_scan::candidates(table, &query, &format);
+                let page = page(format);
+                if choice.is_some() {
+                    // Large, and few queries have it.
+                    Box::pin(index_scan::fill(context, table, &query, choice, page)).await?
+                } else {
+                    let used = choice.into_unused();
+                    (scan_spans(context, table, &spans, page).await?, used)
+                }
+            }
+        },
     };
     let page = page.finish()?;
-    note(context, name, kind, &page);
-    reply(context, kind, spans.len(), page)
+    let found = Found { kind, spans: spans.len(), used, page };
+    note(context, name, &found);
+    // Numbers of an index may tell of rows that the holder of a signature must not know of.
+    let shows_indexes = permit.key_range().is_none();
+    reply(context, found, shows_indexes)
+}
+
+/// A page, and how its rows were found.
+struct Found {
+    kind: QueryKind,
+    spans: usize,
+    used: IndexUse,
+    page: FinishedPage,
+}
+
+impl Found {
+    fn kind(&self) -> String {
+        if self.used.is_used() { explain::KIND_INDEX.to_owned() } else { self.kind.to_string() }
+    }
 }
 
 fn restrict_to_continuation(plan: &mut Plan, from: Option<&EntityContinuation>) {
@@ -134,8 +173,15 @@ async fn scan_span(
 }
 
 /// Counts the query, and logs it if it was slow.
-fn note(context: &RequestContext<'_>, table: &TableName<'_>, kind: QueryKind, page: &FinishedPage) {
-    let state = context.state;
+fn note(context: &RequestContext<'_>, table: &TableName<'_>, found: &Found) {
+    let (state, Found { page, used, .. }) = (context.state, found);
+    if let Some(how) = used.how {
+        state.metrics.indexes.note_use(how.name());
+        state.metrics.indexes.entries.inc_by(used.entries);
+    }
+    for (_, reason) in &used.not_used {
+        state.metrics.indexes.note_fallback(reason.name());
+    }
     state.metrics.rows_examined.inc_by(page.examined);
     state.metrics.rows_returned.inc_by(page.returned as u64);
     let elapsed = context.started.elapsed();
@@ -144,7 +190,10 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, kind: QueryKind, pa
             request_id = %context.id,
             account = context.account.name,
             table = table.as_str(),
-            kind = %kind,
+            kind = found.kind(),
+            indexes = used.names.join(","),
+            index_use = %used,
+            index_entries = used.entries,
             rows_examined = page.examined,
             rows_returned = page.returned,
             elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
@@ -153,12 +202,9 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, kind: QueryKind, pa
     }
 }
 
-fn reply(
-    context: &RequestContext<'_>,
-    kind: QueryKind,
-    spans: usize,
-    page: FinishedPage,
-) -> Result<Reply> {
+fn reply(context: &RequestContext<'_>, found: Found, shows_indexes: bool) -> Result<Reply> {
+    let kind = if shows_indexes { found.kind() } else { found.kind.to_string() };
+    let Found { spans, used, page, .. } = found;
     let body = ReplyBody::reserved(page.body, page.memory);
     let mut reply = odata::json(StatusCode::OK, page.level, body);
     let headers = reply.headers_mut();
@@ -170,10 +216,13 @@ fn reply(
         headers.insert(NEXT_ROW_KEY, token(&row_key));
     }
     if odata::wants_explanation(context.head) {
-        headers.insert(QUERY_KIND, respond::text(&kind.to_string()));
+        headers.insert(QUERY_KIND, respond::text(&kind));
         headers.insert(ROWS_EXAMINED, HeaderValue::from(page.examined));
         headers.insert(ROWS_RETURNED, HeaderValue::from(page.returned));
         headers.insert(KEY_SPANS, HeaderValue::from(spans));
+        if shows_indexes {
+            used.set_headers(headers);
+        }
     }
     Ok(reply)
 }
