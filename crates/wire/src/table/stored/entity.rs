@@ -51,7 +51,7 @@ impl EntityWriter {
     }
 
     /// Copies a property of another entity as it is.
-    pub(super) fn push_property(&mut self, property: &Property<'_>) {
+    pub(crate) fn push_property(&mut self, property: &Property<'_>) {
         self.bytes.extend_from_slice(&property.from_here[..property.encoded_len]);
         self.count = self.count.checked_add(1).expect("the payload limit keeps counts small");
     }
