@@ -1,20 +1,27 @@
 //! The one binary: `serve` and the operator's verbs.
 
+mod advise;
 mod cert;
 mod check;
 mod config;
+mod connection;
 mod health;
+mod hot;
 mod logging;
 mod options;
 mod private;
 mod salvage;
 mod serve;
+mod system_table;
+mod text_table;
 
 use clap::{Parser, Subcommand};
 
+use crate::advise::AdviseOptions;
 use crate::cert::CertOptions;
 use crate::check::CheckOptions;
 use crate::health::HealthOptions;
+use crate::hot::HotOptions;
 use crate::options::ServeOptions;
 use crate::salvage::SalvageOptions;
 
@@ -50,6 +57,10 @@ enum Command {
     Cert(CertOptions),
     /// Ask a running service whether it is well
     Health(HealthOptions),
+    /// Propose indexes for the queries that ran
+    Advise(AdviseOptions),
+    /// Show the partitions that are asked for most
+    Hot(HotOptions),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -61,5 +72,7 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Salvage(options)) => salvage::run(&options),
         Some(Command::Cert(options)) => cert::run(&options),
         Some(Command::Health(options)) => health::run(&options),
+        Some(Command::Advise(options)) => advise::run(&options),
+        Some(Command::Hot(options)) => hot::run(&options),
     }
 }

@@ -11,7 +11,7 @@ const EDGES: [(&str, &[&str]); 7] = [
     ("tavola-wire", &[]),
     ("tavola-engine", &[]),
     ("tavola-server", &["tavola-engine", "tavola-wire"]),
-    ("tavola", &["tavola-server"]),
+    ("tavola", &["tavola-client", "tavola-server"]),
     ("tavola-bench", &["tavola-wire"]),
 ];
 

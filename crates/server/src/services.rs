@@ -8,10 +8,12 @@ use hyper::body::Incoming;
 use tavola_wire::Service;
 
 use crate::connection::Connection;
+use crate::error::Result;
 use crate::handle;
 use crate::operations::OperationSpec;
 use crate::request::reply::Reply;
-use crate::table::{TableOperation, TableService};
+use crate::state::ServerState;
+use crate::table::{self, TableOperation, TableService};
 
 /// The services that this server has, in the order in which they are started and told.
 pub const SERVICES: [Service; 1] = [Service::Table];
@@ -26,6 +28,11 @@ pub(crate) async fn answer(
         Service::Table => handle::answer::<TableService>(connection, request).await,
         Service::Blob | Service::Queue => unreachable!("start() refuses what is not served"),
     }
+}
+
+/// What services look at once, before they are served.
+pub(crate) async fn prepare(state: &ServerState) -> Result<()> {
+    table::system::warn_of_shadowed_names(state).await
 }
 
 /// The services with their operations, as they are counted.

@@ -100,6 +100,7 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
     let state = ServerState::open(engine, features, config.accounts, bearer, settings, &operations)
         .await
         .map_err(StartError::Accounts)?;
+    services::prepare(&state).await.map_err(StartError::Accounts)?;
 
     let started = state.clock.now();
     let server =

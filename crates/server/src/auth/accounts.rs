@@ -56,6 +56,10 @@ impl Accounts {
         Ok(Self { by_name })
     }
 
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Account>> {
+        self.by_name.values()
+    }
+
     /// The account of that name, if it is served.
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<Account>> {
         self.by_name.get(name)

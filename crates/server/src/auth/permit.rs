@@ -80,6 +80,11 @@ impl<'a> Permit<'a> {
         }
     }
 
+    /// Whether the holder of an account key asks.
+    pub(crate) fn is_of_owner(&self) -> bool {
+        matches!(self.identity, Identity::Owner)
+    }
+
     /// The keys that queries are narrowed to.
     pub(crate) fn key_range(&self) -> Option<&'a KeyRangeLimit> {
         match self.identity {

@@ -1,7 +1,6 @@
 //! Entity group transactions: up to a hundred changes of one partition, all of them or none; or one query.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use http::header::CONTENT_TYPE;
 use tavola_wire::auth::sas::{self, EntityOperation};
@@ -17,9 +16,9 @@ use tavola_wire::table::{ResourcePath, key_count_error};
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
 
-use super::change_set::{self, Refused};
+use super::any_table::AnyTable;
+use super::change_set::Refused;
 use super::entity_change::{Applied, Condition, EntityChange};
-use super::errors::in_table;
 use super::odata::{self, is_front_end};
 use super::operation::{EntityAddress, entity_operation};
 use super::update_entity::refuse_if_none_match;
@@ -28,7 +27,6 @@ use crate::auth::permit::{Access, Permit};
 use crate::context::RequestContext;
 use crate::error::Result;
 use crate::request::reply::Reply;
-use crate::storage::catalogue::Table;
 
 pub(crate) async fn run(
     context: &RequestContext<'_>,
@@ -108,7 +106,7 @@ async fn execute(
         .iter()
         .map(|change| (change.partition_key.clone(), change.row_key.clone()))
         .collect();
-    let applied = change_set::commit(context, &table, prepared.changes).await?;
+    let applied = table.commit(context, prepared.changes).await?;
     let answers = changeset.operations.iter().zip(keys).zip(levels).zip(&applied).enumerate();
     answers
         .map(|(index, (((operation, keys), level), applied))| {
@@ -121,7 +119,7 @@ async fn execute(
 /// The changes of a changeset, checked one by one: one table, one partition, each row once.
 #[derive(Default)]
 struct Prepared {
-    table: Option<(Arc<Table>, TableName<'static>)>,
+    table: Option<(AnyTable, TableName<'static>)>,
     changes: Vec<EntityChange>,
     /// At which level each change is echoed, if it is. Known before anything is committed: an answer that cannot
     /// be given is a reason to refuse.
@@ -155,12 +153,7 @@ impl Prepared {
         let permit = batch.for_part(entity_access(&name, kind))?;
         match &self.table {
             None => {
-                let table = context
-                    .state
-                    .catalogue
-                    .find(context.account.id, &name)
-                    .await
-                    .map_err(in_table)?;
+                let table = AnyTable::find(context, permit, &name).await?;
                 self.table = Some((table, name.into_owned()));
             }
             Some((_, first)) if first.is_same_table(&name) => {}

@@ -1,12 +1,14 @@
 //! Create Table.
 
 use http::StatusCode;
+use tavola_wire::ErrorCode;
 use tavola_wire::table::json::{TableFormat, read_table_name};
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::negotiate::{MetadataLevel, Preference};
 
 use super::errors::of_table;
 use super::odata;
+use super::system::SystemTable;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::Result;
@@ -24,6 +26,9 @@ pub(crate) async fn run(
         _ => odata::level(context.head)?,
     };
     let name = TableName::parse(read_table_name(body)?)?;
+    if SystemTable::named(&name).is_some() {
+        return Err(ErrorCode::TableAlreadyExists.into());
+    }
     let created = context.state.catalogue.create_table(context.account.id, &name, context.stamp());
     created.await.map_err(of_table)?;
 

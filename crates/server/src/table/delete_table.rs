@@ -1,13 +1,16 @@
 //! Delete Table: the name is free at once, the space comes back in the background.
 
+use tavola_wire::ErrorCode;
 use tavola_wire::table::names::TableName;
 
 use super::errors::of_table;
 use super::odata;
+use super::system::SystemTable;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::Result;
 use crate::request::reply::Reply;
+use crate::storage;
 
 pub(crate) async fn run(
     context: &RequestContext<'_>,
@@ -15,6 +18,11 @@ pub(crate) async fn run(
     name: &TableName<'_>,
 ) -> Result<Reply> {
     let dropped = context.state.catalogue.drop_named(context.account.id, name, context.stamp());
-    dropped.await.map_err(of_table)?;
-    Ok(odata::no_content())
+    match dropped.await {
+        Ok(()) => Ok(odata::no_content()),
+        Err(storage::Error::NotFound) if SystemTable::named(name).is_some() => {
+            Err(ErrorCode::InsufficientAccountPermissions.into())
+        }
+        Err(error) => Err(of_table(error)),
+    }
 }

@@ -1,18 +1,17 @@
 //! Get Entity: one row by its two keys.
 
 use http::StatusCode;
-use tavola_engine::Reader;
 use tavola_wire::ErrorCode;
 use tavola_wire::table::json::EntityFormat;
 use tavola_wire::table::negotiate::MetadataLevel;
 use tavola_wire::table::stored::EntityRef;
 
-use super::errors::in_table;
+use super::any_table::AnyTable;
 use super::odata;
 use super::operation::EntityAddress;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
-use crate::error::{Result, corrupt, engine_error};
+use crate::error::{Result, corrupt};
 use crate::request::reply::Reply;
 
 pub(crate) async fn run(
@@ -37,13 +36,12 @@ pub(crate) async fn read(
     select: Option<&str>,
 ) -> Result<(Vec<u8>, tavola_wire::Ticks)> {
     let table_name = address.table.as_str();
-    let table =
-        context.state.catalogue.find(context.account.id, &address.table).await.map_err(in_table)?;
+    let table = AnyTable::find(context, permit, &address.table).await?;
     let partition_key = address.partition_key.for_read()?;
     let row_key = address.row_key.for_read()?;
     permit.check_key(partition_key, row_key)?;
-    let stored = context.state.engine.get(&table.keys().key(partition_key, row_key)).await;
-    let stored = stored.map_err(engine_error)?.ok_or(ErrorCode::ResourceNotFound)?;
+    let stored = table.get(context, partition_key, row_key).await?;
+    let stored = stored.ok_or(ErrorCode::ResourceNotFound)?;
     let entity = EntityRef::parse(&stored).map_err(corrupt)?;
     let account = &context.account.name;
     let base = odata::metadata_base(context.head, level);

@@ -8,9 +8,8 @@ use tavola_wire::table::negotiate::{MetadataLevel, Preference};
 use tavola_wire::table::stored::EntityRef;
 use tavola_wire::uri::percent::write_entity_link;
 
-use super::change_set;
+use super::any_table::AnyTable;
 use super::entity_change::{Applied, EntityChange};
-use super::errors::in_table;
 use super::odata;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
@@ -29,11 +28,11 @@ pub(crate) async fn run(
         Some(Preference::ReturnNoContent) => MetadataLevel::Minimal,
         _ => odata::level(context.head)?,
     };
-    let table = context.state.catalogue.find(context.account.id, name).await.map_err(in_table)?;
+    let table = AnyTable::find(context, permit, name).await?;
     let change = EntityChange::insert(body)?;
     let (partition_key, row_key) = (change.partition_key.clone(), change.row_key.clone());
     permit.check_key(&partition_key, &row_key)?;
-    let applied = change_set::commit(context, &table, vec![change]).await;
+    let applied = table.commit(context, vec![change]).await;
     let applied = applied.map_err(|refused| refused.error)?.pop();
     let applied = applied.ok_or(ErrorCode::InternalError)?;
 

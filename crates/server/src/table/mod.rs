@@ -4,6 +4,7 @@
 //! function that single requests and transactions share.
 
 mod acl;
+mod any_table;
 mod batch;
 mod change_set;
 mod create_table;
@@ -21,6 +22,7 @@ mod query_entities;
 mod query_tables;
 mod service_properties;
 mod service_stats;
+pub(crate) mod system;
 mod update_entity;
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 use tavola_wire::table::key_count_error;
 use tavola_wire::{ErrorCode, StorageError};
 
-use super::errors::in_table;
+use super::any_table::AnyTable;
 use super::operation::{NoEntity, PathFault};
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
@@ -17,11 +17,11 @@ use crate::request::reply::Reply;
 /// Always: 404 `TableNotFound`, else what is wrong with the path.
 pub(crate) async fn run(
     context: &RequestContext<'_>,
-    _permit: Permit<'_>,
+    permit: Permit<'_>,
     path: &NoEntity<'_>,
 ) -> Result<Reply> {
     let table = &path.table;
-    context.state.catalogue.find(context.account.id, table).await.map_err(in_table)?;
+    AnyTable::find(context, permit, table).await?;
     Err(match path.fault {
         PathFault::KeyCount => key_count_error(&context.account.name, table.as_str()),
         PathFault::Segment => StorageError::new(ErrorCode::NotImplemented),

@@ -11,8 +11,8 @@ use tavola_wire::table::names::TableName;
 use tavola_wire::table::stored::key::{push_entity_key, read_entity_key};
 use tavola_wire::uri::query::TOP_MAX;
 
+use super::any_table::AnyTable;
 use super::entity_page::{FinishedPage, Page};
-use super::errors::in_table;
 use super::odata;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
@@ -49,7 +49,7 @@ pub(crate) async fn run(
     let from = EntityContinuation::from_query(query.next_partition_key(), query.next_row_key())?;
     let (base, account) = (odata::metadata_base(context.head, level), &context.account.name);
     let format = EntityFormat::new(level, &base, account, name.as_str(), query.select())?;
-    let table = context.state.catalogue.find(context.account.id, name).await.map_err(in_table)?;
+    let table = AnyTable::find(context, permit, name).await?;
 
     restrict_to_continuation(&mut plan, from.as_ref());
     restrict_to_grant(&mut plan, permit.key_range());
@@ -58,7 +58,11 @@ pub(crate) async fn run(
     let page_time = query.timeout()?.map_or(page_time, |timeout| timeout.min(page_time));
     let memory = context.state.memory_budget.reservation();
     let page = Page::new(format, residual, usize::from(top), context.started + page_time, memory);
-    let page = if top == 0 { page } else { scan_spans(context, &table, &spans, page).await? };
+    let page = match &table {
+        _ if top == 0 => page,
+        AnyTable::Stored(table) => scan_spans(context, table, &spans, page).await?,
+        AnyTable::System(table) => table.rows(context).await?.scan_spans(&spans, page),
+    };
     let page = page.finish()?;
     note(context, name, kind, &page);
     reply(context, kind, spans.len(), page)

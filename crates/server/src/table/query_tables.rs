@@ -10,6 +10,7 @@ use tavola_wire::table::json::TableFormat;
 use tavola_wire::uri::query::TOP_MAX;
 
 use super::odata;
+use super::system::ListedNames;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
@@ -27,12 +28,13 @@ pub(crate) async fn run(context: &RequestContext<'_>, _permit: Permit<'_>) -> Re
     let from = continuation::table_from_query(query.next_table_name())?;
     let from = from.as_ref().map(|name| name.lower().into_owned()).unwrap_or_default();
 
-    let page = Page { filter, top: usize::from(top), ..Page::default() };
+    let listed = ListedNames::from(context, &from).await?;
+    let page = Page { filter, top: usize::from(top), listed, ..Page::default() };
     let page = match top {
         0 => page,
         _ => {
             let range = range(context.account.id, &from, page.filter.as_ref());
-            context.state.engine.scan(range, page).await.map_err(engine_error)?
+            context.state.engine.scan(range, page).await.map_err(engine_error)?.with_listed()
         }
     };
     if page.malformed {
@@ -66,18 +68,28 @@ fn range(account: AccountId, from: &str, filter: Option<&TableFilter>) -> KeyRan
 struct Page {
     filter: Option<TableFilter>,
     top: usize,
+    /// System tables that are yet to come.
+    listed: ListedNames,
     names: Vec<String>,
     /// The first name of the next page.
     next: Option<String>,
     malformed: bool,
 }
 
-impl Visitor for Page {
-    fn visit(&mut self, _: &[u8], value: &[u8]) -> ControlFlow<()> {
-        let Some(TableRecord { name, .. }) = TableRecord::decode(value) else {
-            self.malformed = true;
-            return ControlFlow::Break(());
-        };
+impl Page {
+    /// With the system tables behind all others, as far as there is room.
+    fn with_listed(mut self) -> Self {
+        while self.next.is_none()
+            && !self.malformed
+            && let Some(name) = self.listed.next()
+        {
+            let _ = self.offer(name.to_owned());
+        }
+        self
+    }
+
+    /// Takes a name, leaves it out, or finds it to be the first of the next page.
+    fn offer(&mut self, name: String) -> ControlFlow<()> {
         if self.filter.as_ref().is_some_and(|filter| !filter.matches(&name)) {
             return ControlFlow::Continue(());
         }
@@ -87,6 +99,19 @@ impl Visitor for Page {
         }
         self.names.push(name);
         ControlFlow::Continue(())
+    }
+}
+
+impl Visitor for Page {
+    fn visit(&mut self, _: &[u8], value: &[u8]) -> ControlFlow<()> {
+        let Some(TableRecord { name, .. }) = TableRecord::decode(value) else {
+            self.malformed = true;
+            return ControlFlow::Break(());
+        };
+        while let Some(system) = self.listed.next_before(&name) {
+            self.offer(system.to_owned())?;
+        }
+        self.offer(name)
     }
 }
 

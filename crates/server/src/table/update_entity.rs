@@ -4,9 +4,8 @@ use http::header::{IF_MATCH, IF_NONE_MATCH};
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, StorageError};
 
-use super::change_set;
+use super::any_table::AnyTable;
 use super::entity_change::{ChangeKind, Condition, EntityChange};
-use super::errors::in_table;
 use super::odata;
 use super::operation::EntityAddress;
 use crate::auth::permit::Permit;
@@ -28,12 +27,11 @@ pub(crate) async fn run(
     }
     let condition = Condition::from_header(if_match)?;
     odata::expect_json(head)?;
-    let table =
-        context.state.catalogue.find(context.account.id, &address.table).await.map_err(in_table)?;
+    let table = AnyTable::find(context, permit, &address.table).await?;
     let change = EntityChange::at(verb, address, condition, body)?;
     permit.check_key(&change.partition_key, &change.row_key)?;
     let is_delete = matches!(change.kind, ChangeKind::Delete(_));
-    let applied = change_set::commit(context, &table, vec![change]).await;
+    let applied = table.commit(context, vec![change]).await;
     let applied = applied.map_err(|refused| refused.error)?;
     let mut reply = odata::no_content();
     if let Some(applied) = applied.first().filter(|_| !is_delete) {

@@ -13,7 +13,7 @@ pub(crate) struct EntityKeys {
 }
 
 impl EntityKeys {
-    pub(crate) fn of(table: TableId) -> Self {
+    pub(crate) const fn of(table: TableId) -> Self {
         Self { table }
     }
 
