@@ -189,11 +189,15 @@ impl Catalogue {
                 }
             }
             Ok(Key::Table { account, name }) => {
-                let record = TableRecord::decode(value).ok_or("its table record cannot be read")?;
+                let mut record =
+                    TableRecord::decode(value).ok_or("its table record cannot be read")?;
                 if self.tables.insert(record.id.0, (account.0, name.to_owned())).is_some() {
                     return Err("two tables have the same id");
                 }
                 self.account_uses.insert(account.0);
+                record.indexes.build_again();
+                self.rows.push((Bytes::copy_from_slice(key), record.encode()));
+                return Ok(());
             }
             Ok(Key::Properties { account, .. }) => {
                 properties::decode(value).ok_or("its service properties cannot be read")?;
@@ -202,6 +206,10 @@ impl Catalogue {
             Ok(Key::Dropped { id }) => {
                 Dropped::decode(id, value).ok_or("it does not say when, or of what")?;
                 self.dropped.insert(id.0);
+            }
+            // Rows of indexes are made again from the entities.
+            Ok(Key::Index { .. } | Key::IndexBuild { .. } | Key::IndexSketch { .. }) => {
+                return Ok(());
             }
             Ok(Key::Features) => {
                 if !features::are_known(value) {
@@ -292,12 +300,7 @@ impl Catalogue {
             "table {name} of account {owner}: holds {count} entities whose table was lost, with its name and policies"
         ));
         let lower = name.to_ascii_lowercase();
-        let record = TableRecord {
-            id: TableId(id),
-            created: Ticks::MIN_STORED,
-            name: name.as_str().into(),
-            policies: Bytes::new(),
-        };
+        let record = TableRecord::new(TableId(id), Ticks::MIN_STORED, name.as_str().into());
         self.rows.push((TableRecord::key(AccountId(account), &lower), record.encode()));
         self.tables.insert(id, (account, lower));
     }

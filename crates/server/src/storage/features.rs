@@ -44,7 +44,7 @@ impl Feature {
 
     /// Whether this version keeps it in order.
     fn is_known(self) -> bool {
-        matches!(self, Self::Queue)
+        matches!(self, Self::Index | Self::Queue)
     }
 
     fn bit(self) -> u8 {

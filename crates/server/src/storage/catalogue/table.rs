@@ -58,10 +58,7 @@ impl Catalogue<Table> {
         created: Ticks,
     ) -> Result<()> {
         let as_written = name.as_str().to_owned();
-        let record = move |id| {
-            let (id, name) = (TableId::from(id), as_written.clone());
-            TableRecord { id, created, name, policies: Bytes::new() }
-        };
+        let record = move |id| TableRecord::new(TableId::from(id), created, as_written.clone());
         self.create(account, name, record).await
     }
 

@@ -12,6 +12,8 @@
 //! | [`Family::Dropped`] | `D . id` | [`Dropped`]: when it was dropped, and its kind; its rows await the sweeper |
 //! | [`Family::Store`] | `O . 0 . features` | [`features`]: what is in use that not every version knows |
 //! | [`Family::Entity`] | `E . table id . PartitionKey 00 RowKey` | an encoded entity (`tavola_wire::table::stored`) |
+//! | [`Family::Index`] | `I . table id . number . parts . entity key` | an index row (`tavola_wire::table::index`) |
+//! | [`Family::IndexBuild`] | `J . table id . number [. 53]` | a [`BuildRecord`]; the sketches of a build |
 //!
 //! A new family is one file here and a line in [`Family`], [`Family::of`], [`Key`], [`Key::encode`] and
 //! [`Key::decode`]. If its rows belong to something that can be dropped, [`ranges_of`] has to name them. These bytes
@@ -19,7 +21,6 @@
 //!
 //! | Bytes | For |
 //! |---|---|
-//! | `I` `J` | index rows, index builds |
 //! | `Q` `M` `X` | queue records, message headers, message texts |
 //! | `K` | counters and low-water marks |
 //! | `C` `B` `G` `V` `P` `L` `R` `Z` `U` `W` `Y` | containers, blobs, their contents and tags |
@@ -36,6 +37,9 @@ mod dropped;
 mod entity;
 #[allow(dead_code, reason = "queues are the first to use it")]
 pub(crate) mod features;
+mod index;
+mod index_build;
+mod index_record;
 pub(crate) mod properties;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -50,7 +54,10 @@ use tavola_wire::Service;
 
 pub(crate) use dropped::Dropped;
 pub(crate) use entity::{EntityKeys, entity_key_of};
-pub(crate) use table::{TableRecord, tables_of};
+pub(crate) use index::{IndexKeys, all_index_rows, parts_and_suffix_of};
+pub(crate) use index_build::{BuildRecord, all_builds};
+pub(crate) use index_record::{DefinitionTexts, IndexList, IndexRecord, IndexState};
+pub(crate) use table::{TableRecord, ViewRecord, tables_of};
 
 /// The first byte of a key. The bytes are stored: never change one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +66,8 @@ pub(crate) enum Family {
     Account = b'A',
     Dropped = b'D',
     Entity = b'E',
+    Index = b'I',
+    IndexBuild = b'J',
     Sequence = b'N',
     Store = b'O',
     Properties = b'S',
@@ -71,6 +80,8 @@ impl Family {
             b'A' => Self::Account,
             b'D' => Self::Dropped,
             b'E' => Self::Entity,
+            b'I' => Self::Index,
+            b'J' => Self::IndexBuild,
             b'N' => Self::Sequence,
             b'O' => Self::Store,
             b'S' => Self::Properties,
@@ -119,7 +130,10 @@ pub(crate) enum Kind {
 /// The rows that something of this kind has under its id: what is to go when it has been dropped.
 pub(crate) fn ranges_of(kind: Kind, id: ResourceId) -> Vec<KeyRange> {
     match kind {
-        Kind::Table => vec![EntityKeys::of(id.into()).all()],
+        Kind::Table => {
+            let table = TableId::from(id);
+            vec![EntityKeys::of(table).all(), all_index_rows(table), all_builds(table)]
+        }
         #[cfg(test)]
         Kind::Sample => vec![sample::rows_of(id)],
     }
@@ -147,6 +161,9 @@ pub(crate) enum Key<'a> {
     Account { name: &'a str },
     Dropped { id: ResourceId },
     Entity { table: TableId, partition_key: Cow<'a, str>, row_key: Cow<'a, str> },
+    Index { table: TableId, number: u16, parts_and_suffix: &'a [u8] },
+    IndexBuild { table: TableId, number: u16 },
+    IndexSketch { table: TableId, number: u16 },
     Features,
     Properties { account: AccountId, service: Service },
     Sequence,
@@ -166,6 +183,11 @@ impl<'a> Key<'a> {
             Self::Entity { table, partition_key, row_key } => {
                 EntityKeys::of(*table).key(partition_key, row_key)
             }
+            Self::Index { table, number, parts_and_suffix } => {
+                IndexKeys::of(*table, *number).key(parts_and_suffix)
+            }
+            Self::IndexBuild { table, number } => index_build::encode_key(*table, *number),
+            Self::IndexSketch { table, number } => index_build::encode_sketch_key(*table, *number),
             Self::Features => features::encode_key(),
             Self::Properties { account, service } => properties::encode_key(*account, *service),
             Self::Sequence => sequence::encode_key(),
@@ -183,6 +205,8 @@ impl<'a> Key<'a> {
             Family::Account => account::decode_key(id, rest),
             Family::Dropped => dropped::decode_key(id, rest),
             Family::Entity => entity::decode_key(id, rest),
+            Family::Index => index::decode_key(id, rest),
+            Family::IndexBuild => index_build::decode_key(id, rest),
             Family::Properties => properties::decode_key(id, rest),
             Family::Sequence => sequence::decode_key(id, rest),
             Family::Store => features::decode_key(id, rest),
@@ -225,7 +249,7 @@ mod tests {
         /// Bytes that are read as a key are the bytes of that key.
         #[test]
         fn no_two_byte_strings_are_one_key(
-            family in prop::sample::select(b"ADENOSTIQ".as_slice()),
+            family in prop::sample::select(b"ADENOSTIJQ".as_slice()),
             id in prop_oneof![Just(0), any::<u64>()],
             rest in prop_oneof![
                 Just(Vec::new()),
@@ -259,7 +283,7 @@ mod tests {
     #[test]
     fn families_are_read_back_and_nothing_else_is() {
         for byte in 0..=u8::MAX {
-            let is_known = b"ADENOST".contains(&byte);
+            let is_known = b"ADEIJNOST".contains(&byte);
             assert_eq!(Family::of(byte).map(|family| family as u8), is_known.then_some(byte));
         }
     }
@@ -270,7 +294,7 @@ mod tests {
         for length in 0..PREFIX_BYTES {
             assert_eq!(Key::decode(&b"D12345678"[..length]), Err(too_short));
         }
-        for reserved in b"IJQMXKCBGVPLRZUWYFH" {
+        for reserved in b"QMXKCBGVPLRZUWYFH" {
             let key = [&[*reserved][..], &[0; 8]].concat();
             assert_eq!(Key::decode(&key), Err(KeyError("no family of rows begins like this")));
         }
