@@ -9,6 +9,7 @@ pub(crate) mod detached;
 mod error;
 #[allow(dead_code, reason = "queues are the first to use it")]
 pub(crate) mod features;
+pub(crate) mod index;
 pub(crate) mod layout;
 
 pub(crate) use error::{Error, Result};
