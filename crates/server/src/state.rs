@@ -20,8 +20,8 @@ use crate::net::memory_budget::MemoryBudget;
 use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
 use crate::storage::catalogue::{Catalogue, Table};
-use crate::table::index_scan::WideRanges;
 use crate::storage::features::Features;
+use crate::storage::index::WideRanges;
 
 #[derive(Debug)]
 pub(crate) struct ServerState {

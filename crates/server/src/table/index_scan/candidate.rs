@@ -93,7 +93,9 @@ impl Candidates {
                 Err(None) => {}
             }
         }
-        found.whole.sort_by(|a, b| a.rank().cmp(&b.rank()).then_with(|| a.index().name.cmp(&b.index().name)));
+        found.whole.sort_by(|a, b| {
+            a.rank().cmp(&b.rank()).then_with(|| a.index().name.cmp(&b.index().name))
+        });
         if found.whole.is_empty() && !wanted.hint.is_forced() {
             found.branches = branches(schema, wanted).unwrap_or_default();
         }
@@ -115,7 +117,7 @@ impl Candidate {
     }
 
     /// The less, the better.
-    fn rank(&self) -> impl Ord {
+    fn rank(&self) -> impl Ord + use<> {
         let access = &self.access;
         let order = (Reverse(access.leading_points), Reverse(access.is_ordered()));
         (order, Reverse(self.is_covering()), access.ranges.len())
@@ -160,14 +162,14 @@ fn branches(schema: &Arc<Schema>, wanted: Wanted<'_>) -> Option<Vec<Candidate>> 
     };
     let best = |branch: &Expr| {
         let places = 0..schema.indexes().len();
-        let candidates =
-            places.filter_map(|place| candidate(schema, place, branch, wanted).ok());
+        let candidates = places.filter_map(|place| candidate(schema, place, branch, wanted).ok());
         candidates.filter(|it| it.access.is_ordered()).min_by_key(Candidate::rank)
     };
     terms.iter().find_map(|term| {
         let Expr::Or(branches) = term else { return None };
         let found: Option<Vec<_>> = branches.iter().map(best).collect();
-        let ranges = |found: &[Candidate]| found.iter().map(|it| it.access.ranges.len()).sum::<usize>();
+        let ranges =
+            |found: &[Candidate]| found.iter().map(|it| it.access.ranges.len()).sum::<usize>();
         found.filter(|found| ranges(found) <= RANGES_MAX)
     })
 }

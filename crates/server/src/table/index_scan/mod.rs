@@ -11,7 +11,6 @@ mod entry;
 mod explain;
 mod ordered;
 mod sorted;
-mod wide;
 
 use std::sync::Arc;
 
@@ -32,7 +31,6 @@ use crate::storage::layout::{EntityKeys, IndexKeys};
 
 pub(crate) use self::candidate::Hint;
 pub(crate) use self::explain::{How, IndexUse, Reason};
-pub(crate) use self::wide::WideRanges;
 
 /// Rows of a bounded range in one partition that are read before an index is thought of.
 const RANGE_ROWS: u64 = 1000;
@@ -181,15 +179,9 @@ impl<R: Reader> Run<'_, R> {
     async fn scan(&mut self, rows_max: u64) -> Result<(u64, u64)> {
         let page = self.page.take().expect("it is here between scans");
         let before = (page.examined(), page.returned());
-        let (page, next) = scan_rows(
-            self.reader,
-            self.entity_keys,
-            self.query.spans,
-            &self.from,
-            rows_max,
-            page,
-        )
-        .await?;
+        let (page, next) =
+            scan_rows(self.reader, self.entity_keys, self.query.spans, &self.from, rows_max, page)
+                .await?;
         let (rows, matches) = (page.examined() - before.0, page.returned() - before.1);
         self.page = Some(page);
         match next {
@@ -199,10 +191,13 @@ impl<R: Reader> Run<'_, R> {
         Ok((rows, matches as u64))
     }
 
-    async fn ordered(&mut self, candidates: &[Candidate], second: Option<&Candidate>) -> Result<()> {
-        let merged = |candidates: &[Candidate]| {
-            Merged::new(candidates, |number| self.index_keys(number))
-        };
+    async fn ordered(
+        &mut self,
+        candidates: &[Candidate],
+        second: Option<&Candidate>,
+    ) -> Result<()> {
+        let merged =
+            |candidates: &[Candidate]| Merged::new(candidates, |number| self.index_keys(number));
         let second_side = second.map(|second| merged(std::slice::from_ref(second)));
         let mut entries = Ordered::new(merged(candidates), second_side);
         let ranges: usize = candidates.iter().map(|it| it.access.ranges.len()).sum();

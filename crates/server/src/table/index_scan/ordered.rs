@@ -55,7 +55,11 @@ impl Merged {
     }
 
     /// The first entry from `from` on. It comes again unless a later one is asked for.
-    pub(super) async fn next(&mut self, reader: &impl Reader, from: &[u8]) -> Result<Option<Entry>> {
+    pub(super) async fn next(
+        &mut self,
+        reader: &impl Reader,
+        from: &[u8],
+    ) -> Result<Option<Entry>> {
         if !std::mem::replace(&mut self.has_begun, true) {
             for number in 0..self.streams.len() {
                 self.advance(reader, number, from).await?;
@@ -179,7 +183,11 @@ impl Ordered {
     }
 
     /// As [`Merged::next`].
-    pub(super) async fn next(&mut self, reader: &impl Reader, from: &[u8]) -> Result<Option<Entry>> {
+    pub(super) async fn next(
+        &mut self,
+        reader: &impl Reader,
+        from: &[u8],
+    ) -> Result<Option<Entry>> {
         let mut from = from.to_vec();
         loop {
             let Some(entry) = self.first.next(reader, &from).await? else { return Ok(None) };

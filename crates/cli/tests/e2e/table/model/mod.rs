@@ -68,7 +68,13 @@ struct Session {
 impl Session {
     fn new(launch: Launch, seed: u64) -> Self {
         let client = Client::new(&Arc::new(launch.start()));
-        Self { client, store: Store::default(), random: Random::new(seed), seed, has_indexes: false }
+        Self {
+            client,
+            store: Store::default(),
+            random: Random::new(seed),
+            seed,
+            has_indexes: false,
+        }
     }
 
     fn with_indexes(mut self) -> Self {

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use tavola_wire::table::filter::{Comparison, Expr};
 
 use crate::storage::layout::TableId;
@@ -20,16 +20,20 @@ pub(crate) struct WideRanges {
 }
 
 impl WideRanges {
-    pub(super) fn remember(&self, table: TableId, index: u16, filter: &Expr) {
-        let mut shapes = self.shapes.lock();
+    pub(crate) fn remember(&self, table: TableId, index: u16, filter: &Expr) {
+        let mut shapes = self.lock();
         if shapes.len() >= SHAPES_MAX {
             shapes.clear();
         }
         shapes.insert((table, index, shape(filter)), Instant::now());
     }
 
-    pub(super) fn knows(&self, table: TableId, index: u16, filter: &Expr) -> bool {
-        let mut shapes = self.shapes.lock();
+    fn lock(&self) -> MutexGuard<'_, HashMap<(TableId, u16, u64), Instant>> {
+        self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn knows(&self, table: TableId, index: u16, filter: &Expr) -> bool {
+        let mut shapes = self.lock();
         if shapes.is_empty() {
             return false;
         }
@@ -89,6 +93,6 @@ mod tests {
         for index in 0..=u16::try_from(SHAPES_MAX).unwrap() {
             wide.remember(TableId(1), index, &Expr::ALL);
         }
-        assert!(wide.shapes.lock().len() <= SHAPES_MAX);
+        assert!(wide.lock().len() <= SHAPES_MAX);
     }
 }
