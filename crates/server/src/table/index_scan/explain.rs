@@ -37,6 +37,8 @@ pub(crate) enum How {
     Merged,
     /// Those were taken that two indexes have.
     Intersected,
+    /// They did not: the index is read as a table.
+    Browsed,
 }
 
 /// Why an index was not used.
@@ -58,6 +60,7 @@ impl How {
             Self::Sorted => "sorted",
             Self::Merged => "merged",
             Self::Intersected => "intersected",
+            Self::Browsed => "browsed",
         }
     }
 }

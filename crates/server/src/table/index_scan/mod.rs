@@ -6,6 +6,7 @@
 //! here can show an entity that does not match.
 
 mod base;
+mod batch;
 mod candidate;
 mod entry;
 mod explain;
@@ -29,6 +30,7 @@ use crate::error::{Result, engine_error};
 use crate::storage::catalogue::Table;
 use crate::storage::layout::{EntityKeys, IndexKeys};
 
+pub(crate) use self::batch::Batch;
 pub(crate) use self::candidate::Hint;
 pub(crate) use self::explain::{How, IndexUse, Reason};
 

@@ -4,20 +4,15 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::ops::ControlFlow;
 
-use tavola_engine::{Reader, Visitor};
+use tavola_engine::Reader;
 use tavola_wire::table::index::{AccessRange, RowRef};
 
+use super::batch::Batch;
 use super::candidate::{Candidate, Coverage};
 use super::entry::Entry;
-use crate::error::{Result, corrupt, engine_error};
-use crate::storage::layout::{IndexKeys, parts_and_suffix_of};
-
-/// Rows that are read of a range at a time: few enough that a scan begins on its caller's thread.
-const BATCH_ROWS: usize = 64;
-/// Bytes of values after which a batch ends.
-const BATCH_BYTES: usize = 256 * 1024;
+use crate::error::{Result, corrupt};
+use crate::storage::layout::IndexKeys;
 
 /// Ranges of one or several indexes, merged. A key that several have comes once.
 pub(super) struct Merged {
@@ -123,12 +118,8 @@ impl Stream {
         let needs_values =
             self.candidate.index().definition.unique || self.candidate.coverage == Coverage::Copy;
         let range = self.keys.range(position, Some(&self.range.end));
-        let batch = Batch { needs_values, ..Batch::default() };
-        let batch = reader.scan(range, batch).await.map_err(engine_error)?;
-        self.position = match batch.rows.last() {
-            Some((key, _)) if batch.is_full => Some([key, &[0][..]].concat()),
-            _ => None,
-        };
+        let batch = Batch::read(reader, range, needs_values).await?;
+        self.position = batch.next_position();
         let rows = batch.rows.len() as u64;
         for (key, value) in &batch.rows {
             let row = RowRef::read(&self.candidate.index().definition, key, value)
@@ -136,26 +127,6 @@ impl Stream {
             self.buffer.push_back(Entry::of(&self.candidate, row));
         }
         Ok(rows)
-    }
-}
-
-/// Some rows of a range, copied.
-#[derive(Default)]
-struct Batch {
-    needs_values: bool,
-    rows: Vec<(Vec<u8>, Vec<u8>)>,
-    bytes: usize,
-    is_full: bool,
-}
-
-impl Visitor for Batch {
-    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
-        // The first byte says what kind of value it is.
-        let value = if self.needs_values { value } else { &value[..value.len().min(1)] };
-        self.bytes += value.len();
-        self.rows.push((parts_and_suffix_of(key).to_vec(), value.to_vec()));
-        self.is_full = self.rows.len() == BATCH_ROWS || self.bytes >= BATCH_BYTES;
-        if self.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
