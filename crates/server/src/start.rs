@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::auth::bearer::{BearerError, BearerVerifier};
 use crate::background::Background;
+use crate::background::index_builder::IndexBuilder;
 use crate::background::sweeper::Sweeper;
 use crate::config::{Config, ServiceConfig, Storage};
 use crate::error::storage_failure;
@@ -109,7 +110,8 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
     let (stop, stopped) = watch::channel(false);
     let mut background = Background::new(stopped.clone());
     let (clock, drop_signal) = (state.clock.clone(), state.drop_signal.clone());
-    background.start(Sweeper::new(state.engine.clone(), clock, drop_signal, started));
+    background.start(Sweeper::new(state.engine.clone(), clock.clone(), drop_signal, started));
+    background.start(IndexBuilder::new(state.engine.clone(), state.catalogue.clone(), clock));
     Ok(RunningServer {
         service_addresses: server.service_addresses(),
         admin_address: server.admin_address(),

@@ -20,7 +20,7 @@ use crate::net::memory_budget::MemoryBudget;
 use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
 use crate::storage::catalogue::{Catalogue, Table};
-use crate::storage::features::Features;
+use crate::storage::features::{Feature, Features};
 use crate::storage::index::WideRanges;
 
 #[derive(Debug)]
@@ -68,6 +68,9 @@ impl ServerState {
         let mut metrics = Metrics::new(operations, &memory_budget);
         metrics.register(|registry| crate::metrics::engine::register(registry, &engine));
         let catalogue = Arc::new(Catalogue::new(engine.clone(), drop_signal.clone()));
+        if features.is_in_use(Feature::Index) {
+            catalogue.load_indexes().await.map_err(storage_failure)?;
+        }
         let clock = Arc::new(Clock::default());
         let auth = Authenticator { accounts, bearer, clock: clock.clone() };
         Ok(Arc::new(Self {

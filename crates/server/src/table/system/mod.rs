@@ -5,6 +5,7 @@
 //!
 //! A user's table of such a name, from before the name was reserved, comes first and keeps working.
 
+mod indexes;
 mod listing;
 mod rows;
 
@@ -69,22 +70,22 @@ impl SystemTable {
     }
 
     /// Its rows as they are now, for this account.
-    pub(crate) async fn rows(self, _context: &RequestContext<'_>) -> Result<SystemRows> {
+    pub(crate) async fn rows(self, context: &RequestContext<'_>) -> Result<SystemRows> {
         match self {
-            Self::Indexes | Self::Advice | Self::HotPartitions | Self::Tables => {
-                Ok(SystemRows::default())
-            }
+            Self::Indexes => indexes::rows(context).await,
+            Self::Advice | Self::HotPartitions | Self::Tables => Ok(SystemRows::default()),
         }
     }
 
     /// Makes all changes of its rows, or none.
     pub(crate) async fn commit(
         self,
-        _context: &RequestContext<'_>,
-        _changes: Vec<EntityChange>,
+        context: &RequestContext<'_>,
+        changes: Vec<EntityChange>,
     ) -> Result<Vec<Applied>, Refused> {
         match self {
-            Self::Indexes | Self::Advice | Self::HotPartitions | Self::Tables => {
+            Self::Indexes => indexes::commit(context, changes).await,
+            Self::Advice | Self::HotPartitions | Self::Tables => {
                 Err(Refused { index: 0, error: ErrorCode::InsufficientAccountPermissions.into() })
             }
         }
@@ -92,9 +93,10 @@ impl SystemTable {
 
     /// Whether Query Tables lists it: only while it holds something that a user wrote, so that a new account lists
     /// nothing.
-    pub(crate) async fn is_listed(self, _state: &ServerState, _account: AccountId) -> Result<bool> {
+    pub(crate) async fn is_listed(self, state: &ServerState, account: AccountId) -> Result<bool> {
         match self {
-            Self::Indexes | Self::Tables | Self::Advice | Self::HotPartitions => Ok(false),
+            Self::Indexes => Ok(indexes::is_listed(state.catalogue.indexes(), account)),
+            Self::Tables | Self::Advice | Self::HotPartitions => Ok(false),
         }
     }
 }
