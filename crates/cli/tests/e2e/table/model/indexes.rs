@@ -102,10 +102,9 @@ fn rows_as_text(
         }
         let request = client.query(table, &options);
         let request = request.accept(&format!("application/json;odata={level}"));
-        let hint = match random.as_deref_mut() {
-            Some(random) if random.one_in(2) => Some(*random.pick(&NAMES)),
-            _ => hint,
-        };
+        let chosen = random.as_deref_mut().filter(|_| hint.is_none());
+        let chosen = chosen.and_then(|random| random.one_in(2).then(|| *random.pick(&NAMES)));
+        let hint = chosen.or(hint);
         let request = match hint {
             Some(hint) => request.header("x-tavola-index", hint),
             None => request,
