@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use crate::auth::bearer::{BearerError, BearerVerifier};
 use crate::background::Background;
 use crate::background::sweeper::Sweeper;
+use crate::background::workload_merge::WorkloadMerge;
 use crate::config::{Config, ServiceConfig, Storage};
 use crate::listener::Server;
 use crate::net::tls::{self, TlsError};
@@ -98,6 +99,7 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
     let mut background = Background::new(stopped.clone());
     let (clock, drop_signal) = (state.clock.clone(), state.drop_signal.clone());
     background.start(Sweeper::new(state.engine.clone(), clock, drop_signal, started));
+    background.start(WorkloadMerge::new(state.workload.clone()));
     Ok(RunningServer {
         service_addresses: server.service_addresses(),
         admin_address: server.admin_address(),

@@ -20,6 +20,7 @@ use crate::net::memory_budget::MemoryBudget;
 use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
 use crate::storage::catalogue::{Catalogue, Table};
+use crate::workload::Workload;
 
 #[derive(Debug)]
 pub(crate) struct ServerState {
@@ -31,6 +32,7 @@ pub(crate) struct ServerState {
     pub clock: Arc<Clock>,
     pub ids: IdSource,
     pub metrics: Metrics,
+    pub workload: Arc<Workload>,
     pub memory_budget: Arc<MemoryBudget>,
     pub settings: Settings,
     stopping: AtomicBool,
@@ -70,6 +72,7 @@ impl ServerState {
             clock,
             ids: IdSource::new(),
             metrics,
+            workload: Arc::default(),
             memory_budget,
             settings,
             stopping: AtomicBool::new(false),

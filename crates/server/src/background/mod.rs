@@ -5,6 +5,7 @@
 //! running round come to its end. It knows nothing of the work itself.
 
 pub(crate) mod sweeper;
+pub(crate) mod workload_merge;
 
 use std::hash::{BuildHasher, RandomState};
 use std::panic::AssertUnwindSafe;

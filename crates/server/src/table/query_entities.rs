@@ -1,5 +1,7 @@
 //! Query Entities: the plan of a filter, scanned span by span until the page is full.
 
+use std::borrow::Cow;
+
 use http::{HeaderName, HeaderValue, StatusCode};
 use tavola_engine::{Engine, Reader, Visitor};
 use tavola_wire::auth::sas::KeyRangeLimit;
@@ -21,6 +23,8 @@ use crate::request::reply::{Reply, ReplyBody};
 use crate::request::respond;
 use crate::storage::catalogue::Table;
 use crate::storage::layout::EntityKeys;
+use crate::workload::PageFigures;
+use crate::workload::hot_partitions::PartitionRequest;
 
 /// Point look-ups between two moments at which other requests of the thread get their turn. A longer span takes as long
 /// as many of them.
@@ -41,9 +45,9 @@ pub(crate) async fn run(
 ) -> Result<Reply> {
     let query = &context.head.query;
     let level = odata::level(context.head)?;
-    let mut plan = match query.filter() {
-        Some(text) => Plan::read(text)?,
-        None => Plan::new(&Expr::Constant(true)),
+    let (mut plan, expr) = match query.filter() {
+        Some(text) => Plan::read_with_expr(text)?,
+        None => (Plan::new(&Expr::Constant(true)), None),
     };
     let top = query.top()?.unwrap_or(TOP_MAX);
     let from = EntityContinuation::from_query(query.next_partition_key(), query.next_row_key())?;
@@ -65,6 +69,10 @@ pub(crate) async fn run(
     };
     let page = page.finish()?;
     note(context, name, kind, &page);
+    if let AnyTable::Stored(table) = &table {
+        let partition = partition_of(kind, &spans);
+        note_workload(context, table, kind, expr.as_ref(), partition.as_deref(), &page);
+    }
     reply(context, kind, spans.len(), page)
 }
 
@@ -150,6 +158,44 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, kind: QueryKind, pa
             elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             "slow query"
         );
+    }
+}
+
+/// The partition that a query looks into, if it is one.
+fn partition_of(kind: QueryKind, spans: &[Span]) -> Option<Cow<'_, str>> {
+    match spans {
+        [span] if kind != QueryKind::TableScan => read_entity_key(&span.start).map(|(key, _)| key),
+        _ => None,
+    }
+}
+
+/// Counts it for advice on indexes, and for the hottest partitions.
+fn note_workload(
+    context: &RequestContext<'_>,
+    table: &Table,
+    kind: QueryKind,
+    expr: Option<&Expr>,
+    partition: Option<&str>,
+    page: &FinishedPage,
+) {
+    let (account, workload) = (context.account.id, &context.state.workload);
+    if let Some(partition_key) = partition {
+        let bytes = page.body.len();
+        let request = PartitionRequest { account, table, partition_key, bytes, writes: 0 };
+        workload.hot_partitions.note(request);
+    }
+    if let (Some(expr), true) = (expr, kind != QueryKind::Point) {
+        let query = &context.head.query;
+        let figures = PageFigures {
+            kind,
+            is_first: query.next_partition_key().is_none(),
+            examined: page.examined,
+            returned: page.returned as u64,
+            bytes: page.body.len() as u64,
+            time: context.started.elapsed(),
+            at: context.state.clock.now(),
+        };
+        workload.shapes.note(account, table, expr, query.select(), figures);
     }
 }
 

@@ -5,6 +5,8 @@
 //!
 //! A user's table of such a name, from before the name was reserved, comes first and keeps working.
 
+mod advice;
+mod hot_partitions;
 mod listing;
 mod rows;
 
@@ -69,11 +71,11 @@ impl SystemTable {
     }
 
     /// Its rows as they are now, for this account.
-    pub(crate) async fn rows(self, _context: &RequestContext<'_>) -> Result<SystemRows> {
+    pub(crate) async fn rows(self, context: &RequestContext<'_>) -> Result<SystemRows> {
         match self {
-            Self::Indexes | Self::Advice | Self::HotPartitions | Self::Tables => {
-                Ok(SystemRows::default())
-            }
+            Self::Advice => advice::rows(context).await,
+            Self::HotPartitions => Ok(hot_partitions::rows(context)),
+            Self::Indexes | Self::Tables => Ok(SystemRows::default()),
         }
     }
 

@@ -39,7 +39,20 @@ impl Plan {
     ///
     /// See [`parse`].
     pub fn read(text: &str) -> Result<Self> {
-        Self::point(text).map_or_else(|| parse(text).map(|expr| Self::new(&expr)), Ok)
+        Self::read_with_expr(text).map(|(plan, _)| plan)
+    }
+
+    /// [`Plan::read`], with the expression that was planned; none for a filter that names one full key.
+    ///
+    /// # Errors
+    ///
+    /// See [`parse`].
+    pub fn read_with_expr(text: &str) -> Result<(Self, Option<Expr>)> {
+        if let Some(plan) = Self::point(text) {
+            return Ok((plan, None));
+        }
+        let expr = parse(text)?;
+        Ok((Self::new(&expr), Some(expr)))
     }
 
     pub fn new(expr: &Expr) -> Self {
