@@ -4,7 +4,7 @@
 //! becomes the newcomer's possible error. So, of everything that was noted:
 //! - `estimate - error <= truth <= estimate` for everything that has a counter;
 //! - whatever has no counter was noted no more than [`SpaceSaving::unseen_max`];
-//! - nothing is overestimated by more than `total / capacity`, and everything above that has a counter.
+//! - with `total` the sum of all, nothing is overestimated by more than `total / capacity`, and everything above that has a counter.
 //!
 //! The same holds after [merging](SpaceSaving::merge) (Cafaro, Pulimeno, Tempesta, 2016). A thing is known by a hash of
 //! 64 bits; its owner chooses a hash that strangers cannot predict.
@@ -14,7 +14,6 @@ use std::collections::HashMap;
 #[derive(Clone, Debug)]
 pub(crate) struct SpaceSaving<T> {
     capacity: usize,
-    total: u64,
     counters: Vec<Counter<T>>,
     /// Where each thing is counted: places in `counters`.
     by_key: HashMap<u64, usize>,
@@ -41,12 +40,7 @@ impl<T> SpaceSaving<T> {
     /// If there are no counters.
     pub(crate) fn new(capacity: usize) -> Self {
         assert!(capacity > 0, "a sketch needs counters");
-        Self { capacity, total: 0, counters: Vec::new(), by_key: HashMap::new(), heap: Vec::new() }
-    }
-
-    /// The sum of everything that was noted.
-    pub(crate) fn total(&self) -> u64 {
-        self.total
+        Self { capacity, counters: Vec::new(), by_key: HashMap::new(), heap: Vec::new() }
     }
 
     pub(crate) fn counters(&self) -> impl Iterator<Item = &Counter<T>> {
@@ -67,7 +61,6 @@ impl<T> SpaceSaving<T> {
 
     /// Counts a thing, and answers what is kept of it: `new` if it had no counter.
     pub(crate) fn note(&mut self, key: u64, weight: u64, new: impl FnOnce() -> T) -> &mut T {
-        self.total = self.total.saturating_add(weight);
         let place = match self.by_key.get(&key) {
             Some(place) => *place,
             None if self.counters.len() < self.capacity => self.add(key, new()),
@@ -83,7 +76,6 @@ impl<T> SpaceSaving<T> {
     /// Adds what another sketch has counted; `join` adds what it has kept of something that both have.
     pub(crate) fn merge(&mut self, other: Self, mut join: impl FnMut(&mut T, T)) {
         let (unseen_here, unseen_there) = (self.unseen_max(), other.unseen_max());
-        let total = self.total.saturating_add(other.total);
         for counter in &mut self.counters {
             if !other.by_key.contains_key(&counter.key) {
                 counter.estimate = counter.estimate.saturating_add(unseen_there);
@@ -107,7 +99,6 @@ impl<T> SpaceSaving<T> {
         }
         self.counters.sort_by_key(|counter| std::cmp::Reverse(counter.estimate));
         self.counters.truncate(self.capacity);
-        self.total = total;
         self.arrange();
     }
 
@@ -121,8 +112,6 @@ impl<T> SpaceSaving<T> {
             halve(&mut counter.value);
         }
         self.counters.retain(|counter| counter.estimate > 1);
-        let counted = self.counters.iter().map(|counter| counter.estimate).sum();
-        self.total = (self.total / 2).max(counted);
         self.arrange();
     }
 
@@ -233,7 +222,6 @@ mod tests {
     /// What the head of this file promises.
     fn check(sketch: &SpaceSaving<u64>, truth: &Truth) {
         let total = truth.values().sum::<u64>();
-        assert_eq!(sketch.total(), total);
         assert!(sketch.counters.len() <= sketch.capacity);
         let most_error = total / sketch.capacity as u64;
         for counter in sketch.counters() {

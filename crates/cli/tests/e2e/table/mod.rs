@@ -14,5 +14,7 @@ mod sas;
 mod sas_model;
 mod sas_random;
 mod service;
+mod system_tables;
 mod tables;
 mod urls;
+mod workload;

@@ -32,7 +32,7 @@ impl<'a> Group<'a> {
         Self { parts: candidate.parts, shapes: vec![candidate.shape] }
     }
 
-    pub(super) fn add(&mut self, candidate: Candidate<'a>) {
+    pub(super) fn add(&mut self, candidate: &Candidate<'a>) {
         self.shapes.push(candidate.shape);
     }
 

@@ -154,7 +154,7 @@ fn of_table(shapes: &[&ShapeRecord], declared: &[&DeclaredIndex], writes: u64) -
             continue;
         }
         match groups.iter_mut().find(|group| candidate.is_served_by(&group.parts)) {
-            Some(group) => group.add(candidate),
+            Some(group) => group.add(&candidate),
             None => groups.push(Group::new(candidate)),
         }
     }
