@@ -55,40 +55,16 @@ fn a_hot_partition_is_found() {
 #[test]
 fn every_way_to_reach_a_partition_counts() {
     let client = Client::new(&Arc::new(Launch::new().arg("--inMemoryPersistence").start()));
-    let ask: [(&str, Box<dyn Fn(usize)>); 4] = [
-        (
-            "merge",
-            Box::new(|_| {
-                client.merge("Orders", ("merge", "r"), &json!({"A": 1})).send().expect(204);
-            }),
-        ),
-        (
-            "insert",
-            Box::new(|number| {
-                let entity = json!({"PartitionKey": "insert", "RowKey": number.to_string()});
-                client.insert("Orders", &entity).expect(204);
-            }),
-        ),
-        (
-            "query",
-            Box::new(|_| {
-                client
-                    .query("Orders", &[("$filter", "PartitionKey eq 'query' and A eq 1")])
-                    .send()
-                    .expect(200);
-            }),
-        ),
-        (
-            "batch",
-            Box::new(|number| {
-                let entity = json!({"PartitionKey": "batch", "RowKey": number.to_string()});
-                Batch::new().insert(&client, "Orders", &entity).send(&client).expect_done(1);
-            }),
-        ),
-    ];
     client.create_table("Orders").expect(204);
-    for (_, ask) in &ask {
-        (0..200).for_each(|number| ask(number));
+    let entity =
+        |partition: &str, row: usize| json!({"PartitionKey": partition, "RowKey": row.to_string()});
+    for row in 0..200 {
+        client.merge("Orders", ("merge", "r"), &json!({"A": 1})).send().expect(204);
+        client.insert("Orders", &entity("insert", row)).expect(204);
+        let filter = "PartitionKey eq 'query' and A eq 1";
+        client.query("Orders", &[("$filter", filter)]).send().expect(200);
+        let batch = Batch::new().insert(&client, "Orders", &entity("batch", row));
+        batch.send(&client).expect_done(1);
     }
     let found = client.rows("TavolaHotPartitions", "PartitionKey eq 'Orders'");
     assert_eq!(found, ["batch", "insert", "merge", "query"]);
