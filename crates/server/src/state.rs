@@ -22,6 +22,7 @@ use crate::request::ids::IdSource;
 use crate::storage::catalogue::{Catalogue, Table};
 use crate::storage::features::{Feature, Features};
 use crate::storage::index::WideRanges;
+use crate::workload::Workload;
 
 #[derive(Debug)]
 pub(crate) struct ServerState {
@@ -38,6 +39,7 @@ pub(crate) struct ServerState {
     pub wide_ranges: WideRanges,
     pub ids: IdSource,
     pub metrics: Metrics,
+    pub workload: Arc<Workload>,
     pub memory_budget: Arc<MemoryBudget>,
     pub settings: Settings,
     stopping: AtomicBool,
@@ -83,6 +85,7 @@ impl ServerState {
             wide_ranges: WideRanges::default(),
             ids: IdSource::new(),
             metrics,
+            workload: Arc::default(),
             memory_budget,
             settings,
             stopping: AtomicBool::new(false),

@@ -19,6 +19,7 @@ use crate::context::RequestContext;
 use crate::error::{Result, engine_error};
 use crate::storage;
 use crate::storage::catalogue::Table;
+use crate::workload::hot_partitions::PartitionRequest;
 
 #[derive(Clone, Debug)]
 pub(crate) enum AnyTable {
@@ -65,7 +66,9 @@ impl AnyTable {
         match self {
             Self::Stored(table) => {
                 let key = table.keys().key(partition_key, row_key);
-                context.state.engine.get(&key).await.map_err(engine_error)
+                let stored = context.state.engine.get(&key).await.map_err(engine_error)?;
+                note(context, table, partition_key, stored.as_ref().map_or(0, Bytes::len), 0);
+                Ok(stored)
             }
             Self::System(table) => {
                 let rows = Box::pin(table.rows(context)).await?;
@@ -82,11 +85,31 @@ impl AnyTable {
         changes: Vec<EntityChange>,
     ) -> Result<Vec<Applied>, Refused> {
         match self {
-            Self::Stored(table) => change_set::commit(context, table, changes).await,
+            Self::Stored(table) => {
+                if let Some(first) = changes.first() {
+                    // All changes of a set are of one partition.
+                    let bytes = context.body.len();
+                    note(context, table, &first.partition_key, bytes, changes.len());
+                }
+                change_set::commit(context, table, changes).await
+            }
             Self::System(table) => Box::pin(table.commit(context, changes)).await,
             Self::View(_) => {
                 Err(Refused { index: 0, error: ErrorCode::InsufficientAccountPermissions.into() })
             }
         }
     }
+}
+
+/// Counts a request for the hottest partitions.
+fn note(
+    context: &RequestContext<'_>,
+    table: &Table,
+    partition_key: &str,
+    bytes: usize,
+    writes: usize,
+) {
+    let account = context.account.id;
+    let request = PartitionRequest { account, table, partition_key, bytes, writes };
+    context.state.workload.hot_partitions.note(request);
 }

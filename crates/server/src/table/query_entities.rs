@@ -1,5 +1,6 @@
 //! Query Entities: the plan of a filter, scanned span by span until the page is full, or with the help of indexes.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -26,6 +27,8 @@ use crate::request::reply::{Reply, ReplyBody};
 use crate::request::respond;
 use crate::storage::catalogue::Table;
 use crate::storage::layout::EntityKeys;
+use crate::workload::PageFigures;
+use crate::workload::hot_partitions::PartitionRequest;
 
 /// Point look-ups between two moments at which other requests of the thread get their turn. A longer span takes as long
 /// as many of them.
@@ -132,9 +135,10 @@ async fn query_stored(
 ) -> Result<Found> {
     let Asked { plan, format, top, deadline, .. } = asked;
     let Plan { spans, kind, residual, filter } = plan;
+    let is_asked = residual.is_some() && top > 0;
     let memory = context.state.memory_budget.reservation();
     let page = |format| Page::new(format, residual, top, deadline, memory);
-    let indexed = filter.as_ref().filter(|_| top > 0 && !table.schema.is_empty());
+    let indexed = filter.as_ref().filter(|_| is_asked && !table.schema.is_empty());
     let (page, used) = match indexed {
         None if top == 0 => (page(format), IndexUse::default()),
         None => (scan_spans(context, table, &spans, page(format)).await?, IndexUse::default()),
@@ -151,7 +155,10 @@ async fn query_stored(
             }
         }
     };
-    Found::new(kind, spans.len(), used, page.finish()?)
+    let page = page.finish()?;
+    let partition = partition_of(kind, &spans);
+    note_workload(context, table, kind, filter.as_ref(), partition.as_deref(), &page);
+    Found::new(kind, spans.len(), used, page)
 }
 
 async fn query_system(
@@ -268,6 +275,44 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, found: &Found) {
             elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             "slow query"
         );
+    }
+}
+
+/// The partition that a query looks into, if it is one.
+fn partition_of(kind: QueryKind, spans: &[Span]) -> Option<Cow<'_, str>> {
+    match spans {
+        [span] if kind != QueryKind::TableScan => read_entity_key(&span.start).map(|(key, _)| key),
+        _ => None,
+    }
+}
+
+/// Counts it for advice on indexes, and for the hottest partitions.
+fn note_workload(
+    context: &RequestContext<'_>,
+    table: &Table,
+    kind: QueryKind,
+    expr: Option<&Expr>,
+    partition: Option<&str>,
+    page: &FinishedPage,
+) {
+    let (account, workload) = (context.account.id, &context.state.workload);
+    if let Some(partition_key) = partition {
+        let bytes = page.body.len();
+        let request = PartitionRequest { account, table, partition_key, bytes, writes: 0 };
+        workload.hot_partitions.note(request);
+    }
+    if let (Some(expr), true) = (expr, kind != QueryKind::Point) {
+        let query = &context.head.query;
+        let figures = PageFigures {
+            kind,
+            is_first: query.next_partition_key().is_none(),
+            examined: page.examined,
+            returned: page.returned as u64,
+            bytes: page.body.len() as u64,
+            time: context.started.elapsed(),
+            at: context.state.clock.now(),
+        };
+        workload.shapes.note(account, table, expr, query.select(), figures);
     }
 }
 

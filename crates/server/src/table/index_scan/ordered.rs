@@ -141,11 +141,13 @@ pub(super) struct Ordered {
     /// Rows read of a side that was given up.
     given_up: u64,
     pub is_intersected: bool,
+    /// Whether the second side was short, and found everything alone.
+    pub is_second_alone: bool,
 }
 
 impl Ordered {
     pub(super) fn new(first: Merged, second: Option<Merged>) -> Self {
-        Self { first, second, steps: 0, given_up: 0, is_intersected: false }
+        Self { first, second, steps: 0, given_up: 0, is_intersected: false, is_second_alone: false }
     }
 
     pub(super) fn entries(&self) -> u64 {
@@ -186,7 +188,7 @@ impl Ordered {
         if is_second_short {
             let second = self.second.take().expect("there is one");
             self.given_up += std::mem::replace(&mut self.first, second).entries;
-            self.is_intersected = false;
+            (self.is_intersected, self.is_second_alone) = (false, true);
         } else if (self.steps == 0 && self.first.is_read()) || self.steps >= INTERSECTION_STEPS {
             self.given_up += second.entries;
             self.second = None;

@@ -1,7 +1,9 @@
 //! Index tables from outside: declared through the table `TavolaIndexes`, used by plain filters.
 
+mod browsing;
 mod choosing;
 mod index_table_pattern;
+mod signatures;
 
 use std::time::Duration;
 
