@@ -1,0 +1,84 @@
+//! Indexes as a user declares them: entities of `TavolaIndexes`, what becomes of them, and what is refused.
+
+mod declaring;
+mod unique;
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::Client;
+use crate::support::client::{NONE, entity_path};
+
+/// The table that indexes are declared in.
+pub(crate) const INDEXES: &str = "TavolaIndexes";
+
+/// Longer than any of these takes on a busy machine.
+const LONG: Duration = Duration::from_secs(120);
+
+/// Declares an index, and waits for nothing.
+pub(crate) fn declare(client: &Client, table: &str, name: &str, definition: Value) {
+    let request = client.put(INDEXES, (table, name), &definition);
+    request.send().expect(204);
+}
+
+/// The entity of an index.
+pub(crate) fn index(client: &Client, table: &str, name: &str) -> Value {
+    let request = client.get(entity_path(INDEXES, table, name)).accept(NONE);
+    request.send().expect(200).json()
+}
+
+/// Waits until an index is in a state.
+pub(crate) fn wait_for(client: &Client, table: &str, name: &str, state: &str) -> Value {
+    let begun = Instant::now();
+    loop {
+        let found = index(client, table, name);
+        if found["State"] == state {
+            return found;
+        }
+        assert!(begun.elapsed() < LONG, "{found}\n{}", client.server().log());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Declares an index, and waits until it can be read.
+pub(crate) fn build(client: &Client, table: &str, name: &str, definition: Value) -> Value {
+    declare(client, table, name, definition);
+    wait_for(client, table, name, "Readable")
+}
+
+/// Has the server compare an index with its table.
+pub(crate) fn verify(client: &Client, table: &str, name: &str) -> String {
+    client.merge(INDEXES, (table, name), &json!({"Verify": true})).send().expect(204);
+    let begun = Instant::now();
+    loop {
+        let found = index(client, table, name)["Verify"].as_str().unwrap().to_owned();
+        if found != "running" {
+            return found;
+        }
+        assert!(begun.elapsed() < LONG, "{found}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Asserts that an index is what the entities say, and how many entries it has.
+#[track_caller]
+pub(crate) fn assert_sound(client: &Client, table: &str, name: &str, entries: usize) {
+    assert_eq!(verify(client, table, name), format!("sound: {entries} entries"));
+}
+
+/// Waits until nothing of a dropped index is left.
+pub(crate) fn wait_until_gone(client: &Client, table: &str, name: &str) {
+    client.get(entity_path(INDEXES, table, name)).send().expect(404);
+}
+
+/// A person, with some towns that many share.
+pub(crate) fn person(partition: &str, row: usize) -> Value {
+    json!({
+        "PartitionKey": partition,
+        "RowKey": format!("{row:05}"),
+        "Town": format!("Town{}", row % 7),
+        "Email": format!("{partition}{row}@example.com"),
+        "Age": row % 90,
+    })
+}
