@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{customer, declare, insert_all};
+use super::{build, customer, insert_all};
 use crate::support::client::{row_keys, unused_name, values};
 use crate::support::{Client, shared_client};
 use crate::table::paging::all_pages;
@@ -20,7 +20,7 @@ fn view(client: &Client) -> (String, String) {
     all.push(json!({ "PartitionKey": "c", "RowKey": "6", "Town": "Boston" }));
     insert_all(client, &table, &all);
     let name = unused_name();
-    declare(client, &table, "ByTown", &json!({ "Keys": "Town,LastName", "BrowseAs": name }));
+    build(client, &table, "ByTown", json!({ "Keys": "Town,LastName", "BrowseAs": name }));
     (table, name)
 }
 
@@ -74,7 +74,7 @@ fn numbers_sort_as_numbers() {
         .into();
     insert_all(&client, &table, &all);
     let view = unused_name();
-    declare(&client, &table, "ByAge", &json!({ "Keys": "Age", "Include": "*", "BrowseAs": view }));
+    build(&client, &table, "ByAge", json!({ "Keys": "Age", "Include": "*", "BrowseAs": view }));
     let found = values(&client.query(&view, &[]).send().expect(200));
     assert_eq!(keys(&found), ["~i-1 p|-1", "~i3 p|3", "~i20 p|20", "~i100 p|100"]);
 }
@@ -107,7 +107,7 @@ fn it_is_read_only_and_its_name_is_taken() {
     client.drop_table(&view).expect(204);
     client.query(&view, &[]).send().expect_error(404, "TableNotFound");
     assert_eq!(row_keys(&client.matches(&table, "Town eq 'Seattle'")), ["0001"]);
-    let index = client.entity(super::SYSTEM_TABLE, (&table, "ByTown")).expect(200).json();
+    let index = client.entity(super::INDEXES, (&table, "ByTown")).expect(200).json();
     assert_eq!(index["State"], "Readable");
 }
 
