@@ -62,6 +62,8 @@ const REMOVE_WITHOUT_RETIRING: [Step; 3] = [Force(IndexState::Dropped), Advance,
 struct World {
     rows: BTreeMap<Bytes, Bytes>,
     record: TableRecord,
+    /// What is found now.
+    schema: Arc<Schema>,
     /// The schema of each request that has found the table and is not done, with the generation that it found.
     found: Vec<Option<(usize, Arc<Schema>)>>,
     /// How many times the record was changed.
@@ -92,6 +94,7 @@ impl World {
         let record = TableRecord::new(TABLE, NOW, "People".into());
         Self {
             rows: BTreeMap::from([(entity_key(), entity(0))]),
+            schema: Arc::new(Schema::read(&record.indexes).unwrap()),
             record,
             found: vec![None; requests],
             generation: 0,
@@ -137,6 +140,7 @@ impl World {
         }
         let key = TableRecord::key(AccountId(1), "people");
         self.rows.insert(key, self.record.encode());
+        self.schema = Arc::new(Schema::read(&self.record.indexes).unwrap());
         self.generation += usize::from(!matches!(step, Chunk));
         true
     }
@@ -159,8 +163,7 @@ impl World {
     }
 
     fn find(&mut self, request: usize) {
-        let schema = Arc::new(Schema::read(&self.record.indexes).unwrap());
-        self.found[request] = Some((self.generation, schema));
+        self.found[request] = Some((self.generation, self.schema.clone()));
         self.progress[request] = 1;
     }
 

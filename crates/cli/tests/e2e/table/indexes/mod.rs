@@ -1,6 +1,8 @@
 //! Indexes as a user declares them: entities of `TavolaIndexes`, what becomes of them, and what is refused.
 
+mod crash;
 mod declaring;
+mod large;
 mod unique;
 
 use std::time::{Duration, Instant};
