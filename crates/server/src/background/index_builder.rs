@@ -31,7 +31,7 @@ const BUILDS_MAX: usize = 2;
 /// Tables that are looked after at the same time; the steps of most take a moment.
 const TABLES_MAX: usize = 64;
 /// Chunks between two looks at the table's record.
-const CHUNKS_PER_SLICE: usize = 16;
+const CHUNKS_PER_SLICE: usize = if cfg!(test) { 1 } else { 16 };
 /// Slices between two moments at which the sketches are kept: as many rows as they may be behind after a crash.
 const SLICES_PER_SKETCH: u32 = 4;
 /// While others write, a chunk is followed by this many times the time it took: a fifth of the committer's time.
@@ -42,6 +42,8 @@ const REST_MAX: Duration = Duration::from_secs(1);
 const QUEUE_SHORT: u64 = 64;
 /// How long it then waits before it looks again.
 const QUEUE_PAUSE: Duration = Duration::from_millis(10);
+/// The longest rest after a failure.
+const PAUSE_MAX: Duration = Duration::from_secs(4);
 /// How often numbers that steer are kept.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
 
@@ -153,7 +155,8 @@ impl Worker {
                 Ok(false) | Err(Error::NotFound) => break,
                 Err(error @ Error::Engine(EngineError::Closed)) => return (self.table, Err(error)),
                 Err(error) => {
-                    let pause = backoff(failures);
+                    // A full disk, say. Not for long: an index may be dropped to make room.
+                    let pause = backoff(failures).min(PAUSE_MAX);
                     failures += 1;
                     tracing::warn!(table = &*self.table.1, %error, "indexes pause, and go on later");
                     self.pause(pause).await;
@@ -442,3 +445,7 @@ impl Transition for KeepSketch {
         Decision::Commit(())
     }
 }
+
+#[cfg(test)]
+#[path = "index_builder_tests.rs"]
+mod tests;

@@ -2,10 +2,12 @@
 
 use tavola_engine::{Decision, EmbeddedEngine, EmbeddedOptions, Engine, Transition, WriteSet};
 use tavola_wire::Service;
+use tavola_wire::table::index::{IndexDefinition, IndexRow, RowMaker, RowScratch};
 use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
 
 use super::*;
-use crate::storage::layout::{EntityKeys, Kind};
+use crate::storage::index::definitions;
+use crate::storage::layout::{EntityKeys, IndexKeys, IndexState, Kind, entity_key_of};
 
 struct Put(Vec<(Bytes, Bytes)>);
 
@@ -141,4 +143,73 @@ fn rows_that_nobody_wrote_are_told() {
         assert!(told.contains(&key.escape_ascii().to_string()), "{told}");
         assert!(report.files.problems.is_empty());
     }
+}
+
+/// A table with an index, and the rows that its entities have.
+fn indexed() -> Vec<(Bytes, Bytes)> {
+    let mut record = TableRecord::new(TableId(2), Ticks::MIN_STORED, "People".into());
+    let definition = IndexDefinition::parse("A", "", "", false).unwrap();
+    definitions::declare(&mut record.indexes, "ByA", &definition, None, Ticks(1)).unwrap();
+    record.indexes.indexes[0].state = IndexState::Readable;
+    let mut rows = sound();
+    rows[2].1 = record.encode();
+    rows.push((index_row("p", "r"), Bytes::from_static(b"\x01")));
+    let build = BuildRecord { is_done: true, ..BuildRecord::default() };
+    rows.push((Key::IndexBuild { table: TableId(2), number: 1 }.encode(), build.encode()));
+    rows
+}
+
+/// The row of an entity whose `A` is 7.
+fn index_row(partition_key: &str, row_key: &str) -> Bytes {
+    let key = EntityKeys::of(TableId(2)).key(partition_key, row_key);
+    let (definition, value) = (IndexDefinition::parse("A", "", "", false).unwrap(), entity(&["A"]));
+    let mut row = None;
+    let keep = |_: usize, found: IndexRow<'_>| {
+        row = Some(IndexKeys::of(TableId(2), 1).key(found.parts_and_suffix));
+    };
+    let (maker, entity) = (RowMaker::new([&definition]), EntityRef::parse(&value).unwrap());
+    maker.rows(entity_key_of(&key), entity, &mut RowScratch::default(), keep).unwrap();
+    row.unwrap()
+}
+
+#[test]
+fn an_index_that_agrees_with_its_entities_is_sound() {
+    let report = report(indexed());
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!(report.index_rows, 1);
+}
+
+#[test]
+fn rows_of_indexes_that_do_not_agree_are_told() {
+    let without_row = || {
+        let row = index_row("p", "r");
+        indexed().into_iter().filter(move |(key, _)| *key != row).collect::<Vec<_>>()
+    };
+    let with = |mut rows: Vec<(Bytes, Bytes)>, key: Bytes, value: &'static [u8]| {
+        rows.push((key, Bytes::from_static(value)));
+        rows
+    };
+    for (rows, expected) in [
+        (without_row(), "it has no row in index"),
+        (with(without_row(), index_row("p", "r"), b"\x02"), "it has another row"),
+        (with(indexed(), index_row("p", "other"), b"\x01"), "it points to no entity"),
+        (
+            with(indexed(), IndexKeys::of(TableId(2), 1).key(b"\x05p\0r"), b"\x01"),
+            "it points to an entity with other values",
+        ),
+        (with(indexed(), IndexKeys::of(TableId(2), 1).key(b"?"), b"\x01"), "it cannot be read"),
+        (with(indexed(), IndexKeys::of(TableId(2), 2).key(b"x"), b""), "it belongs to no index"),
+        (with(indexed(), IndexKeys::of(TableId(9), 1).key(b"x"), b""), "it belongs to no index"),
+        (
+            with(indexed(), Key::IndexBuild { table: TableId(2), number: 3 }.encode(), b"?"),
+            "the state of a build cannot be read",
+        ),
+    ] {
+        let report = report(rows);
+        let told = report.row_problems.join("\n");
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    // Those of a dropped table await the sweeper.
+    let swept = with(indexed(), IndexKeys::of(TableId(3), 1).key(b"x"), b"");
+    assert!(report(swept).is_sound());
 }

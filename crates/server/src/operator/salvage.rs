@@ -160,6 +160,8 @@ struct Catalogue {
     dropped: BTreeSet<u64>,
     /// Whether there is a list of features, which older versions do not know.
     has_features: bool,
+    /// Whether a table has indexes, which then are in the list.
+    has_indexes: bool,
     /// Entities by table.
     entities: BTreeMap<u64, u64>,
 }
@@ -195,6 +197,7 @@ impl Catalogue {
                     return Err("two tables have the same id");
                 }
                 self.account_uses.insert(account.0);
+                self.has_indexes |= !record.indexes.is_untouched() || record.view.is_some();
                 record.indexes.build_again();
                 self.rows.push((Bytes::copy_from_slice(key), record.encode()));
                 return Ok(());
@@ -250,6 +253,11 @@ impl Catalogue {
                 report.made_up.push(format!("the sequence of ids was {was}; it goes on at {next}"));
             }
             self.sequence = Some(next);
+        }
+        if self.has_indexes && !self.has_features {
+            report.made_up.push("the list of features in use was lost".to_owned());
+            self.rows.push((Key::Features.encode(), features::of_indexes()));
+            self.has_features = true;
         }
         report.accounts = self.accounts.len() as u64;
         report.tables = self.tables.len() as u64;

@@ -1,10 +1,12 @@
 //! What is made up for rows that others depend on, and that the result is always sound.
 
+use tavola_wire::table::index::IndexDefinition;
 use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
 
 use super::*;
 use crate::operator::check::check;
-use crate::storage::layout::{EntityKeys, Kind};
+use crate::storage::index::definitions;
+use crate::storage::layout::{BuildRecord, EntityKeys, IndexKeys, IndexState, Kind};
 
 fn dropped() -> Dropped {
     Dropped { id: TableId(5).into(), kind: Kind::Table, at: Ticks::MIN_STORED }
@@ -129,4 +131,24 @@ fn a_folder_with_something_in_it_is_no_target() {
     let error = salvage(folder.path().join("none"), folder.path().join("to"), |_| {}).unwrap_err();
     assert!(matches!(error, SalvageError::Source(_)) && error.is_usage(), "{error}");
     assert!(!folder.path().join("to").exists());
+}
+
+/// Rows of indexes are not copied: every index begins again.
+#[test]
+fn indexes_are_built_again() {
+    let mut record = TableRecord::new(TableId(3), Ticks::MIN_STORED, "People".into());
+    let definition = IndexDefinition::parse("A", "", "", false).unwrap();
+    definitions::declare(&mut record.indexes, "ByA", &definition, None, Ticks(1)).unwrap();
+    record.indexes.indexes[0].state = IndexState::Readable;
+    let mut rows = sound();
+    rows[3].1 = record.encode();
+    rows.push((IndexKeys::of(TableId(3), 1).key(b"x"), Bytes::new()));
+    let build = Key::IndexBuild { table: TableId(3), number: 1 };
+    rows.push((build.encode(), BuildRecord::default().encode()));
+    let lost = salvaged(rows.clone());
+    assert!(lost.made_up.iter().any(|made_up| made_up.contains("features")), "{lost:?}");
+    rows.push((Key::Features.encode(), features::of_indexes()));
+    assert!(salvaged(rows).is_complete());
+    record.indexes.build_again();
+    assert_eq!(record.indexes.indexes[0].state, IndexState::DeleteOnly);
 }

@@ -98,6 +98,11 @@ pub(crate) fn are_known(stored: &[u8]) -> bool {
     known_bits(stored).is_ok()
 }
 
+/// The list of a folder that has indexes and nothing else.
+pub(crate) fn of_indexes() -> Bytes {
+    features::encode([Feature::Index.name()])
+}
+
 fn known_bits(stored: &[u8]) -> Result<u8> {
     let names = features::decode(stored);
     let names = names.ok_or_else(|| Error::Corrupt("the list of features in use".into()))?;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::{Client, Launch, Response, Server};
+use crate::table::indexes;
 
 /// How often a test looks for what must come; far more than it takes.
 const LOOKS: usize = 600;
@@ -396,6 +397,45 @@ fn deletions_make_room_on_a_nearly_full_disk() {
     let client = Client::new(&server);
     client.entity(&table, ("p", "000000")).expect(404);
     client.entity(&table, ("p", &format!("{ROWS:06}"))).expect(200);
+}
+
+/// A build pauses while there is no room, and goes on by itself; what was readable before can be dropped meanwhile.
+#[test]
+fn an_index_waits_for_room() {
+    let Some(disk) = SmallDisk::of(200) else { return };
+    let server = Arc::new(disk.launch().args(["--disk-reserve-mb", "45"]).start());
+    let client = Client::new(&server);
+    let table = client.new_table();
+    for number in 0..2000 {
+        client.insert(&table, &row(number)).expect(204);
+    }
+    let keys = json!({"Keys": "Number"});
+    indexes::build(&client, &table, "Before", keys.clone());
+    let client = Client::new(&server);
+    // Killed before it is built, and started again without room.
+    let name = (0..20).map(|attempt| format!("Index{attempt}")).find(|name| {
+        indexes::declare(&client, &table, name, keys.clone());
+        server.kill();
+        std::fs::write(disk.ballast(), vec![1; disk.free_bytes() - 40 * MB]).unwrap();
+        server.start_again();
+        wait_until(&server, || client.insert(&table, &row(0)).status == 503);
+        let is_built = indexes::index(&client, &table, name)["State"] == "Readable";
+        if is_built {
+            std::fs::remove_file(disk.ballast()).unwrap();
+            wait_until(&server, || client.put(&table, ("p", "x"), &json!({})).send().status == 204);
+            client.remove(indexes::INDEXES, (&table, name), "*").expect(204);
+        }
+        !is_built
+    });
+    let name = name.expect("one that was not built at once");
+    wait_until(&server, || server.log().contains("indexes pause"));
+    let refused = client.put(indexes::INDEXES, (&table, "More"), &keys).send();
+    refused.expect_error(503, "ServerBusy");
+    client.remove(indexes::INDEXES, (&table, "Before"), "*").expect(204);
+    assert_eq!(indexes::index(&client, &table, &name)["State"], "Building");
+    std::fs::remove_file(disk.ballast()).unwrap();
+    indexes::wait_for(&client, &table, &name, "Readable");
+    assert!(indexes::verify(&client, &table, &name).starts_with("sound: 200"));
 }
 
 /// The smallest disk that is promised to work, in megabytes.

@@ -15,8 +15,7 @@ use tavola_wire::table::names::TableName;
 use super::{Catalogue, Resource, Table, decode};
 use crate::storage::index::{IndexRegistry, definitions};
 use crate::storage::layout::{
-    AccountId, BuildRecord, Dropped, Family, Key, Kind, Record, TableId, TableRecord, ViewRecord,
-    sequence,
+    AccountId, BuildRecord, Family, Key, Record, TableId, TableRecord, ViewRecord, sequence,
 };
 use crate::storage::{Error, Result};
 
@@ -73,20 +72,17 @@ impl Catalogue<Table> {
         name: &TableName<'_>,
         now: Ticks,
     ) -> Result<()> {
-        let (catalogue, name) = (Arc::clone(self), Table::key_name(name).into_owned());
-        let dropped = tokio::spawn(async move {
-            let dropped = loop {
-                match catalogue.drop_once(account, &name, now).await {
-                    Ok(false) => {}
-                    Ok(true) => break Ok(()),
-                    Err(error) => break Err(error),
-                }
-            };
-            catalogue.cache_mut().forget(account, &name);
-            catalogue.drop_signal.notify_one();
-            dropped
-        });
-        dropped.await?
+        let key_name = Table::key_name(name);
+        let Stored { key, stored, record } = self.read_for_change(account, &key_name).await?;
+        if let Some(view) = &record.view {
+            return self.drop_view(account, &key_name, view, key, stored).await;
+        }
+        self.drop_named(account, name, now).await?;
+        self.indexes.set_indexes(account, &key_name, 0);
+        for index in &record.indexes.indexes {
+            self.indexes.statistics.forget(record.id, index.number);
+        }
+        Ok(())
     }
 
     /// Resolves when nobody works with a record of the table that is older than what is stored now.
@@ -110,7 +106,7 @@ impl Catalogue<Table> {
                 Write::Delete(Key::IndexBuild { table: seen.id, number }.encode()),
                 Write::Delete(Key::IndexSketch { table: seen.id, number }.encode()),
             ];
-            self.engine.transact(Swap::of(Vec::new(), rows)).await?;
+            self.engine.transact(Swap::of(Vec::new(), rows).freeing_space()).await?;
             self.indexes.statistics.forget(seen.id, number);
         }
         let seen = seen.clone();
@@ -191,7 +187,10 @@ impl Catalogue<Table> {
             expected.push((sequence_key.clone(), sequence_stored));
             writes.push(Write::Put(sequence_key, next));
         }
-        let is_swapped = self.engine.transact(Swap::of(expected, writes)).await;
+        let mut swap = Swap::of(expected, writes);
+        // Only a new index takes room; whatever else changes must be possible when there is none.
+        swap.frees_space = after.indexes.last_number == before.record.indexes.last_number;
+        let is_swapped = self.engine.transact(swap).await;
         let mut cache = self.cache_mut();
         cache.forget(account, name);
         for view in views_before.keys().chain(views_after.keys()) {
@@ -208,39 +207,6 @@ impl Catalogue<Table> {
         Ok(is_swapped)
     }
 
-    /// Drops a table or a view as it was read; false if it has changed since.
-    async fn drop_once(
-        self: &Arc<Self>,
-        account: AccountId,
-        name: &str,
-        now: Ticks,
-    ) -> Result<bool> {
-        let Stored { key, stored, record } = self.read_for_change(account, name).await?;
-        if let Some(view) = &record.view {
-            return self.drop_view(account, name, view, key, stored).await;
-        }
-        let dropped = Dropped { id: record.id.into(), kind: Kind::Table, at: now };
-        let mut expected = vec![(key.clone(), Some(stored))];
-        let mut writes = vec![Write::Delete(key), Write::Put(dropped.key(), dropped.encode())];
-        let views = views(name, &record);
-        for view in views.keys() {
-            let key = TableRecord::key(account, view);
-            expected.push((key.clone(), self.engine.get(&key).await?));
-            writes.push(Write::Delete(key));
-        }
-        let is_dropped = self.engine.transact(Swap::of(expected, writes).freeing_space()).await;
-        for view in views.keys() {
-            self.cache_mut().forget(account, view);
-        }
-        if matches!(is_dropped, Ok(true)) {
-            self.indexes.set_indexes(account, name, 0);
-            for index in &record.indexes.indexes {
-                self.indexes.statistics.forget(record.id, index.number);
-            }
-        }
-        Ok(is_dropped?)
-    }
-
     /// Takes the name of a view away; the index stays.
     async fn drop_view(
         self: &Arc<Self>,
@@ -249,7 +215,7 @@ impl Catalogue<Table> {
         view: &ViewRecord,
         key: Bytes,
         stored: Bytes,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let lower = name.to_owned();
         let table = view.table;
         let removed: Result<bool> = self
@@ -264,15 +230,17 @@ impl Catalogue<Table> {
             })
             .await;
         match removed {
-            Ok(true) => Ok(true),
+            Ok(true) => {}
             // Of an index that is gone: the name alone.
             Ok(false) | Err(Error::NotFound) => {
                 let writes = vec![Write::Delete(key.clone())];
                 let swap = Swap::of(vec![(key, Some(stored))], writes);
-                Ok(self.engine.transact(swap.freeing_space()).await?)
+                self.engine.transact(swap.freeing_space()).await?;
             }
-            Err(error) => Err(error),
+            Err(error) => return Err(error),
         }
+        self.cache_mut().forget(account, name);
+        Ok(())
     }
 }
 

@@ -149,23 +149,27 @@ impl<R: Resource> Catalogue<R> {
         detached(async move {
             let dropped = catalogue.drop_stored(account, &name, now).await;
             catalogue.cache_mut().forget(account, &name);
+            for with_it in dropped.iter().flat_map(Record::names_with_it) {
+                catalogue.cache_mut().forget(account, &with_it);
+            }
             catalogue.drop_signal.notify_one();
-            dropped
+            dropped.map(drop)
         })
         .await
     }
 
-    async fn drop_stored(&self, account: AccountId, name: &str, now: Ticks) -> Result<()> {
+    async fn drop_stored(&self, account: AccountId, name: &str, now: Ticks) -> Result<R::Record> {
         let key = R::Record::key(account, name);
-        // The key of the dropped row holds the id, and a transition declares its keys beforehand: read the id, and
+        // The key of the dropped row holds the id, and a transition declares its keys beforehand: read the record, and
         // start again in the unlikely case that the name meanwhile stands for something else.
         loop {
             let stored = self.engine.get(&key).await?.ok_or(Error::NotFound)?;
-            let id = decode::<R::Record>(&stored)?.id();
-            let dropped = Dropped { id, kind: R::Record::KIND, at: now };
-            let transition = DropRecord::<R::Record>::new(key.clone(), dropped);
+            let record = decode::<R::Record>(&stored)?;
+            let dropped = Dropped { id: record.id(), kind: R::Record::KIND, at: now };
+            let names = record.names_with_it();
+            let transition = DropRecord::<R::Record>::new(account, key.clone(), dropped, names);
             match self.engine.transact(transition).await? {
-                DropOutcome::Dropped => return Ok(()),
+                DropOutcome::Dropped => return Ok(record),
                 DropOutcome::NotFound => return Err(Error::NotFound),
                 DropOutcome::Replaced => {}
             }

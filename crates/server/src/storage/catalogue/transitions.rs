@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tavola_engine::{Decision, Transition, WriteSet};
 
 use super::decode;
-use crate::storage::layout::{Dropped, Key, Record, ResourceId, sequence};
+use crate::storage::layout::{AccountId, Dropped, Key, Record, ResourceId, sequence};
 use crate::storage::{Error, Result};
 
 /// Puts a new record under a free name.
@@ -84,8 +84,10 @@ where
 
 /// Removes a record and leaves word for the sweeper.
 pub(super) struct DropRecord<R> {
-    keys: [Bytes; 2],
+    /// Its record, the mark, and the records that go with it.
+    keys: Vec<Bytes>,
     dropped: Dropped,
+    names_with_it: Vec<String>,
     record: PhantomData<fn(R)>,
 }
 
@@ -96,9 +98,16 @@ pub(super) enum DropOutcome {
     Replaced,
 }
 
-impl<R> DropRecord<R> {
-    pub(super) fn new(key: Bytes, dropped: Dropped) -> Self {
-        Self { keys: [key, dropped.key()], dropped, record: PhantomData }
+impl<R: Record> DropRecord<R> {
+    pub(super) fn new(
+        account: AccountId,
+        key: Bytes,
+        dropped: Dropped,
+        names_with_it: Vec<String>,
+    ) -> Self {
+        let mut keys = vec![key, dropped.key()];
+        keys.extend(names_with_it.iter().map(|name| R::key(account, name)));
+        Self { keys, dropped, names_with_it, record: PhantomData }
     }
 }
 
@@ -116,11 +125,15 @@ impl<R: Record> Transition for DropRecord<R> {
 
     fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<DropOutcome> {
         let Some(stored) = &values[0] else { return Decision::Abort(DropOutcome::NotFound) };
-        if R::decode(stored).is_none_or(|record| record.id() != self.dropped.id) {
+        let is_same = |record: R| {
+            record.id() == self.dropped.id && record.names_with_it() == self.names_with_it
+        };
+        if !R::decode(stored).is_some_and(is_same) {
             return Decision::Abort(DropOutcome::Replaced);
         }
         writes.delete(self.keys[0].clone());
         writes.put(self.keys[1].clone(), self.dropped.encode());
+        self.keys[2..].iter().for_each(|key| writes.delete(key.clone()));
         Decision::Commit(DropOutcome::Dropped)
     }
 }

@@ -289,19 +289,19 @@ mod tests {
             change(&mut list);
             assert_eq!(states(&list), expected);
         };
-        let advance = |list: &mut IndexList| {
+        let next = |list: &mut IndexList| {
             let seen = list.clone();
-            super::advance(list, &seen, NOW);
+            advance(list, &seen, NOW);
         };
         step(&[(1, DeleteOnly)], &|_| {});
-        step(&[(1, WriteOnly)], &advance);
-        step(&[(1, Building)], &advance);
-        step(&[(1, Building)], &advance);
+        step(&[(1, WriteOnly)], &next);
+        step(&[(1, Building)], &next);
+        step(&[(1, Building)], &next);
         step(&[(1, Readable)], &|list| finish_build(list, 1, NOW));
-        step(&[(1, Readable)], &advance);
+        step(&[(1, Readable)], &next);
         step(&[(1, Retiring)], &|list| drop_index(list, "ByTown", NOW));
-        step(&[(1, Dropped)], &advance);
-        step(&[], &advance);
+        step(&[(1, Dropped)], &next);
+        step(&[], &next);
         declared(&mut list, "ByTown", "Town");
         assert_eq!(states(&list), [(2, DeleteOnly)]);
     }

@@ -8,6 +8,8 @@
 pub(crate) mod backfill;
 pub(crate) mod definitions;
 pub(crate) mod generation;
+#[cfg(test)]
+mod interleaving_tests;
 mod registry;
 pub(crate) mod row_changes;
 mod schema;
@@ -19,5 +21,4 @@ mod wide_ranges;
 pub(crate) use crate::storage::layout::IndexState;
 pub(crate) use registry::{IndexRegistry, TableKey};
 pub(crate) use schema::{Index, Schema};
-pub(crate) use statistics::{IndexStatistics, StatisticsList};
 pub(crate) use wide_ranges::WideRanges;

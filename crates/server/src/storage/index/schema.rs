@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tavola_wire::Ticks;
 use tavola_wire::table::index::{Include, IndexDefinition, RowMaker};
 
 use super::generation::Generation;
@@ -29,11 +28,8 @@ pub(crate) struct Index {
     pub definition: IndexDefinition,
     pub state: IndexState,
     /// The name under which it can be read as a table.
+    #[allow(dead_code, reason = "for queries")]
     pub browse_as: Option<String>,
-    /// When its definition or its state was changed last.
-    pub changed: Ticks,
-    /// Why it has failed.
-    pub error: String,
     pub statistics: Arc<IndexStatistics>,
 }
 
@@ -90,8 +86,6 @@ impl Index {
             definition: record.definition.parse().map_err(corrupt)?,
             state: record.state,
             browse_as: record.browse_as.clone(),
-            changed: record.changed,
-            error: record.error.clone(),
             statistics: Arc::default(),
         })
     }

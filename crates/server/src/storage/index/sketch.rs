@@ -29,10 +29,7 @@ impl Default for Sketch {
 }
 
 impl Sketch {
-    pub(crate) fn add(&mut self, value: &[u8]) {
-        self.add_hash(hash(value));
-    }
-
+    /// Adds a value by its [`hash`].
     pub(crate) fn add_hash(&mut self, hash: u64) {
         let group = (hash >> (64 - GROUP_BITS)) as usize;
         let rest = hash << GROUP_BITS | 1 << (GROUP_BITS - 1);
@@ -105,7 +102,7 @@ mod tests {
 
     fn of(values: impl Iterator<Item = u64>) -> Sketch {
         let mut sketch = Sketch::default();
-        values.for_each(|value| sketch.add(&value.to_be_bytes()));
+        values.for_each(|value| sketch.add_hash(hash(&value.to_be_bytes())));
         sketch
     }
 

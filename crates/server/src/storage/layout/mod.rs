@@ -153,6 +153,11 @@ pub(crate) trait Record: Sized + Send + 'static {
 
     /// Reads back what [`Record::encode`] wrote; `None` if the bytes cannot have come from it.
     fn decode(stored: &[u8]) -> Option<Self>;
+
+    /// Names of the same kind that stand for a part of it and go with it, as keys hold them.
+    fn names_with_it(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Any key there is, taken apart.

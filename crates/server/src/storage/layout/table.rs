@@ -121,6 +121,13 @@ impl Record for TableRecord {
         out.freeze()
     }
 
+    /// The names under which its indexes can be read.
+    fn names_with_it(&self) -> Vec<String> {
+        let named = self.indexes.indexes.iter().filter(|index| index.state.is_named());
+        let names = named.filter_map(|index| Some(index.browse_as.as_ref()?.to_ascii_lowercase()));
+        names.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+    }
+
     fn decode(stored: &[u8]) -> Option<Self> {
         let (version, rest) = stored.split_first()?;
         let (id, rest) = rest.split_first_chunk()?;

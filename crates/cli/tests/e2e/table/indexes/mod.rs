@@ -2,8 +2,10 @@
 
 mod browsing;
 mod choosing;
+mod crash;
 mod declaring;
 mod index_table_pattern;
+mod large;
 mod signatures;
 mod unique;
 

@@ -1,0 +1,111 @@
+//! Indexes that are declared, replaced, built and dropped while others write, and the server is killed amid all of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::server::check::check;
+use crate::support::{Batch, Launch, Random, Server};
+
+const ROUNDS: usize = 4;
+const ROWS: usize = 400;
+const WRITERS: u64 = 3;
+
+/// Changes random rows until the server is gone.
+fn write_until_killed(server: &Arc<Server>, table: &str, seed: u64) {
+    let client = Client::new(server).without_resending();
+    let mut random = Random::new(seed);
+    let partition = format!("w{}", seed % WRITERS);
+    loop {
+        let row = format!("{:05}", random.below(ROWS));
+        let entity = json!({
+            "Town": format!("Town{}", random.below(5)),
+            "Serial": format!("{partition}-{row}"),
+            "Age": random.below(50),
+        });
+        let keys = (partition.as_str(), row.as_str());
+        let path = entity_path(table, keys.0, keys.1);
+        let sent = match random.below(8) {
+            0 => client.delete(&path).header("If-Match", "*").try_send().map(drop),
+            1 | 2 => {
+                client.request("PATCH", &path).json(&json!({"Town": "Other"})).try_send().map(drop)
+            }
+            3 => {
+                let other = format!("{:05}", ROWS + random.below(20));
+                Batch::new()
+                    .put(&client, table, keys, None, &entity)
+                    .put(&client, table, (&partition, &other), None, &json!({"Age": 7}))
+                    .try_send(&client)
+                    .map(drop)
+            }
+            _ => client.request("PUT", &path).json(&entity).try_send().map(drop),
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// Declares and drops until the server is gone.
+fn declare_until_killed(server: &Arc<Server>, table: &str, seed: u64) {
+    let client = Client::new(server).without_resending();
+    let mut random = Random::new(seed);
+    loop {
+        let definition = match random.below(4) {
+            0 => json!({"Keys": "Town"}),
+            1 => json!({"Keys": "Town,Age", "Include": "Age"}),
+            2 => json!({"Keys": "Serial", "Unique": true, "Include": "*"}),
+            _ => json!({"Keys": "PartitionKey,Age", "Filter": "Town eq 'Town1'"}),
+        };
+        let path = entity_path(INDEXES, table, &format!("Index{}", random.below(3)));
+        let sent = match random.below(5) {
+            0 => client.delete(&path).header("If-Match", "*").try_send(),
+            _ => client.request("PUT", &path).json(&definition).try_send(),
+        };
+        if sent.is_err() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(random.below(60) as u64));
+    }
+}
+
+#[test]
+fn indexes_are_what_the_entities_say_after_every_kill() {
+    let server = Arc::new(Launch::new().start());
+    let client = Client::new(&server);
+    let table = client.new_table();
+    for row in 0..ROWS {
+        client.insert(&table, &person("p", row)).expect(204);
+    }
+    for round in 0..ROUNDS as u64 {
+        std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let (server, table) = (&server, &table);
+                scope.spawn(move || write_until_killed(server, table, round * WRITERS + writer));
+            }
+            let (server, table) = (&server, &table);
+            scope.spawn(move || declare_until_killed(server, table, round + 100));
+            std::thread::sleep(Duration::from_millis(250 + 170 * round));
+            server.kill();
+        });
+        server.start_again();
+        let client = Client::new(&server);
+        let indexes = client.matches(INDEXES, &format!("PartitionKey eq '{table}'"));
+        for found in &indexes {
+            let name = found["RowKey"].as_str().unwrap();
+            wait_for(&client, &table, name, "Readable");
+            let told = verify(&client, &table, name);
+            assert!(
+                told.starts_with("sound: "),
+                "round {round}, {found}: {told}\n{}",
+                server.log()
+            );
+        }
+    }
+    server.ask_to_stop();
+    assert!(server.wait().success());
+    let (code, told) = check(&server.data_folder());
+    assert_eq!(code, Some(0), "{told}");
+}

@@ -1,0 +1,315 @@
+//! The life of an index, cut short at every step and begun again by another process.
+
+use tavola_engine::MemoryEngine;
+use tavola_engine::conformance::commit;
+use tavola_wire::Ticks;
+use tavola_wire::table::index::IndexDefinition;
+use tavola_wire::table::names::TableName;
+use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
+use tokio::sync::watch;
+
+use super::*;
+use crate::storage::index::IndexState;
+use crate::storage::layout::{AccountId, EntityKeys, TableId};
+
+const ACCOUNT: AccountId = AccountId(1_000);
+const NOW: Ticks = Ticks::MIN_STORED;
+/// More than three chunks.
+const ROWS: usize = 200;
+
+/// A process: everything but the rows is its own.
+struct Process {
+    engine: AnyEngine,
+    shared: Arc<Shared>,
+    stop: Stop,
+    _stop: watch::Sender<bool>,
+}
+
+impl Process {
+    async fn start(engine: &AnyEngine) -> Self {
+        let catalogue = Arc::new(Catalogue::new(engine.clone(), Arc::default()));
+        catalogue.load_indexes().await.unwrap();
+        let clock = Arc::default();
+        let shared = IndexBuilder::new(engine.clone(), catalogue, clock).shared;
+        let (sender, stopped) = watch::channel(false);
+        Self { engine: engine.clone(), shared, stop: Stop(stopped), _stop: sender }
+    }
+
+    fn worker(&self) -> Worker {
+        Worker::new(&self.shared, (ACCOUNT, "people".into()), &self.stop)
+    }
+
+    /// Takes this many steps, or all that there are; answers how many.
+    async fn steps(&self, most: usize) -> usize {
+        let mut worker = self.worker();
+        for taken in 0..most {
+            if !worker.step().await.unwrap() {
+                return taken;
+            }
+        }
+        most
+    }
+
+    async fn change(&self, change: impl Fn(&mut TableRecord) + Send + 'static) {
+        let changed: Result<()> = self
+            .shared
+            .catalogue
+            .change_schema(ACCOUNT, "people", move |record| {
+                change(record);
+                Ok(())
+            })
+            .await;
+        changed.unwrap();
+    }
+
+    async fn declare(&self, keys: &'static str, unique: bool) {
+        let definition = IndexDefinition::parse(keys, "", "", unique).unwrap();
+        self.change(move |record| {
+            let list = &mut record.indexes;
+            definitions::declare(list, "Index", &definition, Some("View"), NOW).unwrap();
+        })
+        .await;
+    }
+
+    async fn record(&self) -> TableRecord {
+        self.shared.catalogue.record(ACCOUNT, "people").await.unwrap()
+    }
+
+    /// The states of all indexes, and that the readable one is complete and nothing else is left.
+    async fn states(&self) -> Vec<(u16, IndexState)> {
+        let record = self.record().await;
+        for index in &record.indexes.indexes {
+            if index.state.is_read() {
+                let definition = index.definition.parse().unwrap();
+                let found = verify(&self.engine, record.id, index.number, &definition).await;
+                let found = found.unwrap();
+                assert!(found.is_sound() && found.found > 0, "{found:?}");
+            }
+        }
+        record.indexes.indexes.iter().map(|index| (index.number, index.state)).collect()
+    }
+}
+
+async fn engine_with_people() -> (AnyEngine, TableId) {
+    let engine = AnyEngine::Memory(MemoryEngine::new());
+    let process = Process::start(&engine).await;
+    let name = TableName::parse("People").unwrap();
+    process.shared.catalogue.create_table(ACCOUNT, &name, NOW).await.unwrap();
+    let table = process.record().await.id;
+    for row in 0..ROWS {
+        put(&engine, table, row, row as i32 % 7).await;
+    }
+    (engine, table)
+}
+
+async fn put(engine: &AnyEngine, table: TableId, row: usize, town: i32) {
+    let mut entity = EntityWriter::new();
+    entity.push("Town", Value::Int32(town));
+    entity.push("Row", Value::Int32(row as i32));
+    let mut entity = entity.finish();
+    set_timestamp(&mut entity, NOW);
+    let key = EntityKeys::of(table).key("p", &format!("{row:05}"));
+    commit(engine, vec![tavola_engine::Write::Put(key, entity.into())]).await;
+}
+
+async fn rows_left(engine: &AnyEngine, table: TableId) -> usize {
+    struct Count(usize);
+    impl tavola_engine::Visitor for Count {
+        fn visit(&mut self, _: &[u8], _: &[u8]) -> std::ops::ControlFlow<()> {
+            self.0 += 1;
+            std::ops::ControlFlow::Continue(())
+        }
+    }
+    let mut left = 0;
+    for range in
+        crate::storage::layout::ranges_of(crate::storage::layout::Kind::Table, table.into())
+    {
+        left += engine.scan(range, Count(0)).await.unwrap().0;
+    }
+    left
+}
+
+#[tokio::test]
+async fn a_build_goes_on_wherever_it_was_cut_short() {
+    let (engine, _) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    process.declare("Town", false).await;
+    let all = process.steps(usize::MAX).await;
+    assert!(all > 5, "{all}");
+    for cut in 0..=all {
+        for unique in [false, true] {
+            let (engine, _) = engine_with_people().await;
+            let process = Process::start(&engine).await;
+            process.declare(if unique { "Row" } else { "Town" }, unique).await;
+            process.steps(cut).await;
+            drop(process);
+            let process = Process::start(&engine).await;
+            process.steps(usize::MAX).await;
+            assert_eq!(process.states().await, [(1, IndexState::Readable)], "cut at {cut}");
+            let numbers = process.shared.registry().statistics.of(process.record().await.id, 1);
+            assert_eq!((numbers.rows(), numbers.entries()), (ROWS as u64, ROWS as u64));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_replacement_and_a_drop_go_on_wherever_they_were_cut_short() {
+    for cut in 0..15 {
+        let (engine, table) = engine_with_people().await;
+        let process = Process::start(&engine).await;
+        process.declare("Town", false).await;
+        process.steps(usize::MAX).await;
+        process.declare("Row", true).await;
+        process.steps(cut).await;
+        drop(process);
+        let process = Process::start(&engine).await;
+        // One of the two can be read at any time.
+        let readable =
+            process.states().await.into_iter().filter(|(_, state)| state.is_read()).count();
+        assert_eq!(readable, 1, "cut at {cut}");
+        process.steps(usize::MAX).await;
+        assert_eq!(process.states().await, [(2, IndexState::Readable)], "cut at {cut}");
+
+        process.change(|record| definitions::drop_index(&mut record.indexes, "Index", NOW)).await;
+        process.steps(cut).await;
+        drop(process);
+        let process = Process::start(&engine).await;
+        process.steps(usize::MAX).await;
+        assert_eq!(process.states().await, []);
+        assert_eq!(rows_left(&engine, table).await, ROWS, "cut at {cut}");
+        let view = TableName::parse("View").unwrap();
+        assert!(process.shared.catalogue.find(ACCOUNT, &view).await.is_err());
+    }
+}
+
+/// Between the commits of one step, too.
+#[tokio::test]
+async fn a_step_goes_on_between_its_commits() {
+    let (engine, table) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    process.declare("Town", false).await;
+    while !process.states().await.iter().any(|(_, state)| *state == IndexState::Building) {
+        process.steps(1).await;
+    }
+    // All was seen, and the record does not say so yet.
+    let key = Key::IndexBuild { table, number: 1 }.encode();
+    let is_done = async || {
+        let stored = engine.get(&key).await.unwrap();
+        stored.as_deref().and_then(BuildRecord::decode).is_some_and(|build| build.is_done)
+    };
+    let building = process.record().await;
+    while !is_done().await {
+        process.steps(1).await;
+    }
+    let restored = building.clone();
+    process.change(move |record| *record = restored.clone()).await;
+    process.steps(usize::MAX).await;
+    assert_eq!(process.states().await, [(1, IndexState::Readable)]);
+    // The rows are swept, and what is known of it is gone, and the record still names it.
+    process.change(|record| definitions::drop_index(&mut record.indexes, "Index", NOW)).await;
+    process.steps(1).await;
+    assert_eq!(process.states().await, [(1, IndexState::Dropped)]);
+    engine.drop_range(IndexKeys::of(table, 1).all()).await.unwrap();
+    commit(&engine, vec![tavola_engine::Write::Delete(key.clone())]).await;
+    drop(process);
+    let process = Process::start(&engine).await;
+    process.steps(usize::MAX).await;
+    assert_eq!((process.states().await.len(), rows_left(&engine, table).await), (0, ROWS));
+}
+
+#[tokio::test]
+async fn an_index_can_be_dropped_while_it_is_built() {
+    for cut in 0..6 {
+        let (engine, table) = engine_with_people().await;
+        let process = Process::start(&engine).await;
+        process.declare("Town", false).await;
+        let mut worker = process.worker();
+        for _ in 0..cut {
+            worker.step().await.unwrap();
+        }
+        process.change(|record| definitions::drop_index(&mut record.indexes, "Index", NOW)).await;
+        while worker.step().await.unwrap() {}
+        assert_eq!((process.states().await.len(), rows_left(&engine, table).await), (0, ROWS));
+    }
+}
+
+#[tokio::test]
+async fn a_build_ends_with_its_table() {
+    let (engine, _) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    process.declare("Town", false).await;
+    let mut worker = process.worker();
+    for _ in 0..4 {
+        worker.step().await.unwrap();
+    }
+    let name = TableName::parse("people").unwrap();
+    process.shared.catalogue.drop_table(ACCOUNT, &name, NOW).await.unwrap();
+    assert!(matches!(worker.step().await, Err(Error::NotFound)));
+    assert!(!process.shared.registry().has_indexes(ACCOUNT));
+    let view = TableName::parse("View").unwrap();
+    assert!(process.shared.catalogue.find(ACCOUNT, &view).await.is_err());
+}
+
+#[tokio::test]
+async fn a_build_that_finds_the_same_values_twice_fails() {
+    let (engine, table) = engine_with_people().await;
+    put(&engine, table, ROWS, 3).await;
+    let process = Process::start(&engine).await;
+    process.declare("Town", true).await;
+    process.steps(usize::MAX).await;
+    assert_eq!(process.states().await, [(1, IndexState::Failed)]);
+    assert!(process.record().await.indexes.indexes[0].error.contains("Town"));
+    // In two chunks, or in one.
+    for twin in [1, ROWS - 1] {
+        let (engine, table) = engine_with_people().await;
+        put(&engine, table, ROWS, 1).await;
+        let process = Process::start(&engine).await;
+        let key = EntityKeys::of(table).key("p", &format!("{twin:05}"));
+        let stored = engine.get(&key).await.unwrap().unwrap();
+        let other = EntityKeys::of(table).key("p", "00000x");
+        commit(&engine, vec![tavola_engine::Write::Put(other, stored)]).await;
+        process.declare("Row", true).await;
+        process.steps(usize::MAX).await;
+        assert_eq!(process.states().await, [(1, IndexState::Failed)], "{twin}");
+    }
+}
+
+/// The step to the next state waits for everyone who found the table before.
+#[tokio::test]
+async fn a_step_waits_for_those_who_work_with_an_older_schema() {
+    let (engine, _) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    let name = TableName::parse("People").unwrap();
+    let held = process.shared.catalogue.find(ACCOUNT, &name).await.unwrap().schema.clone();
+    assert!(held.is_empty());
+    process.declare("Town", false).await;
+    let mut worker = process.worker();
+    let stepping = tokio::spawn(async move { worker.step().await });
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!stepping.is_finished());
+    let now = process.shared.catalogue.find(ACCOUNT, &name).await.unwrap();
+    assert_eq!(now.schema.indexes()[0].state, IndexState::DeleteOnly);
+    drop((held, now));
+    stepping.await.unwrap().unwrap();
+    let now = process.shared.catalogue.find(ACCOUNT, &name).await.unwrap();
+    assert_eq!(now.schema.indexes()[0].state, IndexState::WriteOnly);
+}
+
+#[tokio::test]
+async fn uses_and_changes_are_kept() {
+    let (engine, table) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    process.declare("Town", false).await;
+    process.steps(usize::MAX).await;
+    let numbers = process.shared.registry().statistics.of(table, 1);
+    numbers.note_use(Ticks(77));
+    numbers.note_changes(3, -2);
+    process.shared.keep_statistics().await.unwrap();
+    let process = Process::start(&engine).await;
+    let known = process.shared.registry().statistics.of(table, 1).get();
+    assert_eq!((known.uses, known.last_used), (1, Some(Ticks(77))));
+    assert_eq!((known.rows, known.entries), (ROWS as u64 + 3, ROWS as u64 - 2));
+    assert_eq!(known.distinct, 7);
+}
