@@ -64,7 +64,7 @@ pub trait Transition: Send + 'static {
     /// It may also write keys that are not among them, if it owns them: keys that no transition writes without having
     /// declared the same owner here. The row of an index is owned by the row that it points to, for example. So two
     /// transitions that write the same key have a declared key in common, and an engine finds every conflict by
-    /// looking at declared keys alone.
+    /// looking at declared keys alone. Keys that it asks for with [`Decision::Read`] count as declared.
     fn keys(&self) -> &[Bytes];
 
     /// Rows that it does not read but that must not have changed since the caller read them. Unlike
@@ -81,7 +81,8 @@ pub trait Transition: Send + 'static {
         false
     }
 
-    /// Decides on the values under [`Transition::keys`], in the same order.
+    /// Decides on the values under [`Transition::keys`], in the same order; after [`Decision::Read`] they are followed by
+    /// the values under the keys that it asked for.
     fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet)
     -> Decision<Self::Verdict>;
 }
@@ -114,6 +115,11 @@ pub trait Visitor: Send + 'static {
 pub enum Decision<V> {
     Commit(V),
     Abort(V),
+    /// It has to know these too, which it could not name before it knew the others: the row of a unique index, which
+    /// follows from what is stored, for example. It is applied once more, on the values that it had and then on these, and
+    /// what it has written so far is forgotten. It may ask once: a second question is a mistake of ours, and fails like
+    /// a panic.
+    Read(Vec<Bytes>),
 }
 
 /// The rows from `start` (included) to `end` (excluded).

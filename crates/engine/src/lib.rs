@@ -14,6 +14,9 @@ mod panics;
 mod scan_pool;
 mod status;
 
+/// Told of a transition that asks for more keys a second time.
+const ASKED_TWICE: &str = "a transition asks for more rows a second time";
+
 pub use any::{AnyEngine, AnySnapshot};
 pub use contract::{
     Decision, Engine, Guard, KEY_BYTES_MAX, KeyRange, Reader, Transition, Version, Versioned,

@@ -13,8 +13,8 @@ use imbl::OrdMap;
 
 use crate::scan_pool::{CANCEL_CHECK_ROWS, Cancelled, ScanPool};
 use crate::{
-    Decision, Engine, Error, Guard, KeyRange, Reader, Result, Status, Transition, Version,
-    Versioned, Visitor, Write, WriteSet, panic_message,
+    ASKED_TWICE, Decision, Engine, Error, Guard, KeyRange, Reader, Result, Status, Transition,
+    Version, Versioned, Visitor, Write, WriteSet, panic_message,
 };
 
 /// Scans beyond this many at a time wait: they only burn processor, more would not be faster.
@@ -111,16 +111,21 @@ impl Engine for MemoryEngine {
             if !transition.guards().iter().all(|guard| rows.holds(guard)) {
                 return Err(Error::GuardFailed);
             }
-            let values: Vec<_> = transition.keys().iter().map(|key| rows.value(key)).collect();
+            let mut values: Vec<_> = transition.keys().iter().map(|key| rows.value(key)).collect();
             let mut writes = WriteSet::default();
-            let apply = AssertUnwindSafe(|| transition.apply(&values, &mut writes));
-            match catch_unwind(apply) {
-                Ok(Decision::Commit(verdict)) => {
+            let mut decision = apply(&mut transition, &values, &mut writes)?;
+            if let Decision::Read(keys) = &decision {
+                values.extend(keys.iter().map(|key| rows.value(key)));
+                drop(writes.drain());
+                decision = apply(&mut transition, &values, &mut writes)?;
+            }
+            match decision {
+                Decision::Commit(verdict) => {
                     rows.commit(&mut writes);
                     Ok(verdict)
                 }
-                Ok(Decision::Abort(verdict)) => Ok(verdict),
-                Err(panic) => Err(Error::Panicked(panic_message(&*panic).into())),
+                Decision::Abort(verdict) => Ok(verdict),
+                Decision::Read(_) => Err(Error::Panicked(ASKED_TWICE.into())),
             }
         })
     }
@@ -196,6 +201,15 @@ impl Rows {
         let end = range.end.clone().max(range.start.clone());
         self.by_key.range(range.start.clone()..end)
     }
+}
+
+fn apply<T: Transition>(
+    transition: &mut T,
+    values: &[Option<Bytes>],
+    writes: &mut WriteSet,
+) -> Result<Decision<T::Verdict>> {
+    catch_unwind(AssertUnwindSafe(|| transition.apply(values, writes)))
+        .map_err(|panic| Error::Panicked(panic_message(&*panic).into()))
 }
 
 fn visit<V: Visitor>(rows: &Rows, range: &KeyRange, mut visitor: V, cancelled: &Cancelled) -> V {

@@ -20,16 +20,23 @@ use crate::net::memory_budget::MemoryBudget;
 use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
 use crate::storage::catalogue::{Catalogue, Table};
+use crate::storage::features::{Feature, Features};
+use crate::storage::index::WideRanges;
 use crate::workload::Workload;
 
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub engine: AnyEngine,
+    /// What is in use that not every version of this server knows.
+    #[allow(dead_code, reason = "queues are the first to use it")]
+    pub features: Features,
     pub auth: Authenticator,
     pub catalogue: Arc<Catalogue<Table>>,
     /// Told of everything that is dropped.
     pub drop_signal: Arc<Notify>,
     pub clock: Arc<Clock>,
+    /// Index ranges that queries gave up.
+    pub wide_ranges: WideRanges,
     pub ids: IdSource,
     pub metrics: Metrics,
     pub workload: Arc<Workload>,
@@ -51,6 +58,7 @@ impl ServerState {
     /// Opens the accounts in the engine: each gets its id, or finds it again.
     pub(crate) async fn open(
         engine: AnyEngine,
+        features: Features,
         accounts: Vec<AccountConfig>,
         bearer: Option<BearerVerifier>,
         settings: Settings,
@@ -62,14 +70,19 @@ impl ServerState {
         let mut metrics = Metrics::new(operations, &memory_budget);
         metrics.register(|registry| crate::metrics::engine::register(registry, &engine));
         let catalogue = Arc::new(Catalogue::new(engine.clone(), drop_signal.clone()));
+        if features.is_in_use(Feature::Index) {
+            catalogue.load_indexes().await.map_err(storage_failure)?;
+        }
         let clock = Arc::new(Clock::default());
         let auth = Authenticator { accounts, bearer, clock: clock.clone() };
         Ok(Arc::new(Self {
             catalogue,
             drop_signal,
             engine,
+            features,
             auth,
             clock,
+            wide_ranges: WideRanges::default(),
             ids: IdSource::new(),
             metrics,
             workload: Arc::default(),

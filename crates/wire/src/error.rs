@@ -40,6 +40,8 @@ error_codes! {
     TableNotFound 404 "The table specified does not exist."
     ResourceNotFound 404 "The specified resource does not exist."
     EntityAlreadyExists 409 "The specified entity already exists."
+    // Not Azure's: no client takes it for the existing row of `EntityAlreadyExists`.
+    UniqueIndexViolation 409 "Another entity has the same values in a unique index."
     UpdateConditionNotSatisfied 412 "The update condition specified in the request was not satisfied."
 
     // Payloads and limits

@@ -7,6 +7,7 @@
 mod drops;
 mod guards;
 mod history;
+mod more_reads;
 mod owned_writes;
 mod reads;
 mod rerun;
@@ -16,6 +17,7 @@ mod transactions;
 pub use drops::*;
 pub use guards::*;
 pub use history::*;
+pub use more_reads::*;
 pub use owned_writes::*;
 pub use reads::*;
 pub use rerun::Rerun;
@@ -46,6 +48,10 @@ macro_rules! conformance_tests {
             owned_writes_are_aborted_with_the_rest,
             owners_of_different_rows_never_collide,
             what_is_read_and_not_written_is_isolated,
+            more_reads_follow_the_first_values,
+            what_was_written_before_more_reads_is_forgotten,
+            more_reads_see_what_was_written_at_the_same_time,
+            who_asks_for_more_reads_twice_fails_alone,
             an_untracked_version_always_holds,
             a_guard_holds_while_its_row_stays,
             a_guard_fails_once_its_row_has_changed,

@@ -74,6 +74,10 @@ impl<E: Engine> Status for Rerun<E> {
         self.engine.failed()
     }
 
+    fn raise_format(&self, format: u32) -> std::io::Result<()> {
+        self.inner().raise_format(format)
+    }
+
     fn close(&self) {
         self.engine.close();
     }
@@ -121,8 +125,8 @@ impl<T: Transition> Transition for Repeated<T> {
             "a transition declares something else after it was run"
         );
         assert_eq!(
-            matches!(first, Decision::Commit(_)),
-            matches!(last, Decision::Commit(_)),
+            decided(&first),
+            decided(&last),
             "a transition decides otherwise when it is run again"
         );
         assert_eq!(
@@ -130,6 +134,15 @@ impl<T: Transition> Transition for Repeated<T> {
             "a transition writes something else when it is run again"
         );
         last
+    }
+}
+
+/// What was decided, apart from the verdict: whether to commit, or the keys to read.
+fn decided<V>(decision: &Decision<V>) -> (bool, &[Bytes]) {
+    match decision {
+        Decision::Commit(_) => (true, &[]),
+        Decision::Abort(_) => (false, &[]),
+        Decision::Read(keys) => (false, keys),
     }
 }
 
@@ -172,6 +185,16 @@ mod tests {
         let changing = Apply::new(["a"], move |_, _| {
             runs += 1;
             if runs == 1 { Decision::Commit(()) } else { Decision::Abort(()) }
+        });
+        assert!(told(changing).await.contains("decides otherwise"));
+    }
+
+    #[tokio::test]
+    async fn questions_that_change_from_run_to_run_are_found() {
+        let mut runs = 0;
+        let changing = Apply::new(["a"], move |_, _| -> Decision<()> {
+            runs += 1;
+            Decision::Read(vec![Bytes::from(runs.to_string())])
         });
         assert!(told(changing).await.contains("decides otherwise"));
     }

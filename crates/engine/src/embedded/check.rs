@@ -12,6 +12,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tempfile::TempDir;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -24,7 +25,7 @@ use crate::embedded::options::{EmbeddedOptions, OpenError};
 use crate::embedded::scan::row_scan::RowScan;
 use crate::embedded::store::Store;
 use crate::scan_pool::Cancelled;
-use crate::{KeyRange, Result, Visitor};
+use crate::{KeyRange, Reader, Result, Visitor};
 
 /// How much of a file is read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -166,6 +167,17 @@ impl CheckedRows {
     /// Shows the rows of `range` to `visitor` in key order until it breaks.
     pub fn scan<V: Visitor>(&self, range: &KeyRange, visitor: V) -> Result<V> {
         RowScan::new(self.store.snapshot(), range, visitor)?.finish(&Cancelled::default())
+    }
+}
+
+/// The same as an engine reads, for what is written for both.
+impl Reader for CheckedRows {
+    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.store.snapshot().get(key)
+    }
+
+    async fn scan<V: Visitor>(&self, range: KeyRange, visitor: V) -> Result<V> {
+        Self::scan(self, &range, visitor)
     }
 }
 

@@ -26,7 +26,7 @@ impl Transition for Put {
 
 fn record(id: u64, name: &str) -> Bytes {
     let created = Ticks::MIN_STORED;
-    TableRecord { id: TableId(id), created, name: name.into(), policies: Bytes::new() }.encode()
+    TableRecord::new(TableId(id), created, name.into()).encode()
 }
 
 fn table_key(account: u64, name: &str) -> Bytes {

@@ -22,6 +22,7 @@ use tavola_engine::{
 use tavola_wire::Ticks;
 use tavola_wire::table::stored::EntityRef;
 
+use crate::storage::features;
 use crate::storage::layout::{
     AccountId, Dropped, Family, Key, KeyError, Record, TableId, TableRecord, account, properties,
     sequence,
@@ -107,6 +108,9 @@ pub fn salvage(
     let owners: BTreeSet<u64> =
         catalogue.tables.keys().chain(&catalogue.dropped).copied().collect();
     let mut target = Target::create(to)?;
+    if catalogue.has_features {
+        target.raise_format(features::FORMAT);
+    }
     for (key, value) in rows {
         target.put(key, value);
     }
@@ -154,6 +158,8 @@ struct Catalogue {
     /// Account and lower-case name by id.
     tables: BTreeMap<u64, (u64, String)>,
     dropped: BTreeSet<u64>,
+    /// Whether there is a list of features, which older versions do not know.
+    has_features: bool,
     /// Entities by table.
     entities: BTreeMap<u64, u64>,
 }
@@ -183,11 +189,15 @@ impl Catalogue {
                 }
             }
             Ok(Key::Table { account, name }) => {
-                let record = TableRecord::decode(value).ok_or("its table record cannot be read")?;
+                let mut record =
+                    TableRecord::decode(value).ok_or("its table record cannot be read")?;
                 if self.tables.insert(record.id.0, (account.0, name.to_owned())).is_some() {
                     return Err("two tables have the same id");
                 }
                 self.account_uses.insert(account.0);
+                record.indexes.build_again();
+                self.rows.push((Bytes::copy_from_slice(key), record.encode()));
+                return Ok(());
             }
             Ok(Key::Properties { account, .. }) => {
                 properties::decode(value).ok_or("its service properties cannot be read")?;
@@ -196,6 +206,16 @@ impl Catalogue {
             Ok(Key::Dropped { id }) => {
                 Dropped::decode(id, value).ok_or("it does not say when, or of what")?;
                 self.dropped.insert(id.0);
+            }
+            // Rows of indexes are made again from the entities.
+            Ok(Key::Index { .. } | Key::IndexBuild { .. } | Key::IndexSketch { .. }) => {
+                return Ok(());
+            }
+            Ok(Key::Features) => {
+                if !features::are_known(value) {
+                    return Err("it names a feature that this version does not know");
+                }
+                self.has_features = true;
             }
             Err(KeyError(why)) => return Err(why),
         }
@@ -280,12 +300,7 @@ impl Catalogue {
             "table {name} of account {owner}: holds {count} entities whose table was lost, with its name and policies"
         ));
         let lower = name.to_ascii_lowercase();
-        let record = TableRecord {
-            id: TableId(id),
-            created: Ticks::MIN_STORED,
-            name: name.as_str().into(),
-            policies: Bytes::new(),
-        };
+        let record = TableRecord::new(TableId(id), Ticks::MIN_STORED, name.as_str().into());
         self.rows.push((TableRecord::key(AccountId(account), &lower), record.encode()));
         self.tables.insert(id, (account, lower));
     }
@@ -324,6 +339,10 @@ impl Target {
             EmbeddedEngine::open(path, EmbeddedOptions::default()).map_err(SalvageError::Target)?
         };
         Ok(Self { engine, runtime, batch: Vec::new(), bytes: 0, failure: None })
+    }
+
+    fn raise_format(&mut self, format: u32) {
+        self.failure = self.engine.raise_format(format).err().map(|error| error.to_string());
     }
 
     fn put(&mut self, key: Bytes, value: Bytes) {

@@ -12,7 +12,7 @@ fn dropped() -> Dropped {
 
 fn record(id: u64, name: &str) -> Bytes {
     let created = Ticks::MIN_STORED;
-    TableRecord { id: TableId(id), created, name: name.into(), policies: Bytes::new() }.encode()
+    TableRecord::new(TableId(id), created, name.into()).encode()
 }
 
 fn entity() -> Bytes {

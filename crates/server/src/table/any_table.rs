@@ -1,4 +1,4 @@
-//! A table as operations on entities address it: one that is stored, or one of the server's own.
+//! A table as operations on entities address it: one that is stored, one of the server's own, or an index.
 //!
 //! The catalogue is asked first, so that stored tables pay nothing for the others.
 
@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tavola_engine::Reader;
+use tavola_wire::ErrorCode;
 use tavola_wire::table::names::TableName;
 
 use super::change_set::{self, Refused};
 use super::entity_change::{Applied, EntityChange};
 use super::errors::in_table;
+use super::index_view::IndexView;
 use super::system::SystemTable;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
@@ -23,6 +25,8 @@ use crate::workload::hot_partitions::PartitionRequest;
 pub(crate) enum AnyTable {
     Stored(Arc<Table>),
     System(SystemTable),
+    /// Read-only.
+    View(IndexView),
 }
 
 impl AnyTable {
@@ -36,7 +40,12 @@ impl AnyTable {
         name: &TableName<'_>,
     ) -> Result<Self> {
         match context.state.catalogue.find(context.account.id, name).await {
-            Ok(table) => Ok(Self::Stored(table)),
+            Ok(table) => match table.view.clone() {
+                None => Ok(Self::Stored(table)),
+                Some(view) => {
+                    Box::pin(IndexView::find(context, table, &view)).await.map(Self::View)
+                }
+            },
             Err(storage::Error::NotFound) => {
                 let table = SystemTable::named(name).ok_or(storage::Error::NotFound);
                 let table = table.map_err(in_table)?;
@@ -65,6 +74,7 @@ impl AnyTable {
                 let rows = Box::pin(table.rows(context)).await?;
                 Ok(rows.get(partition_key, row_key).cloned())
             }
+            Self::View(view) => Box::pin(view.get(context, partition_key, row_key)).await,
         }
     }
 
@@ -84,6 +94,9 @@ impl AnyTable {
                 change_set::commit(context, table, changes).await
             }
             Self::System(table) => Box::pin(table.commit(context, changes)).await,
+            Self::View(_) => {
+                Err(Refused { index: 0, error: ErrorCode::InsufficientAccountPermissions.into() })
+            }
         }
     }
 }
@@ -96,7 +109,12 @@ fn note(
     bytes: usize,
     writes: usize,
 ) {
-    let account = context.account.id;
-    let request = PartitionRequest { account, table, partition_key, bytes, writes };
-    context.state.workload.hot_partitions.note(request);
+    context.state.workload.hot_partitions.note(PartitionRequest {
+        account: context.account.id,
+        table: table.id,
+        table_name: &table.name,
+        partition_key,
+        bytes,
+        writes,
+    });
 }

@@ -1,13 +1,19 @@
 //! The changes that one request makes, as one transition of the engine: all of them or none.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use tavola_engine::{Decision, Engine, Transition, WriteSet};
-use tavola_wire::{StorageError, Ticks};
+use tavola_wire::{ErrorCode, StorageError, Ticks};
 
 use super::entity_change::{Applied, ChangeKind, EntityChange};
 use crate::context::RequestContext;
-use crate::error::engine_error;
+use crate::error::{Result, corrupt, engine_error};
+use crate::net::memory_budget::Reservation;
 use crate::storage::catalogue::Table;
+use crate::storage::index::Schema;
+use crate::storage::index::row_changes::{Finished, RowChanges};
+use crate::storage::layout::{TableId, entity_key_of};
 
 /// Why a set of changes was refused: the change that could not be made.
 #[derive(Debug)]
@@ -24,27 +30,65 @@ pub(crate) async fn commit(
     table: &Table,
     changes: Vec<EntityChange>,
 ) -> Result<Vec<Applied>, Refused> {
+    let refused = |error| Refused { index: 0, error };
+    if table.view.is_some() {
+        return Err(refused(ErrorCode::InsufficientAccountPermissions.into()));
+    }
     let keys = changes
         .iter()
         .map(|change| table.keys().key(&change.partition_key, &change.row_key))
         .collect();
     let (now, body) = (context.stamp(), context.body.clone());
-    let transition = ChangeSet { keys, changes, now, _body: body };
+    let schema = table.schema.clone();
+    let copies = reserve_copies(context, &schema).map_err(refused)?;
+    let transition =
+        ChangeSet { keys, changes, now, table: table.id, schema, _body: body, _copies: copies };
     let verdict = context.state.engine.transact(transition).await;
-    verdict.map_err(|error| Refused { index: 0, error: engine_error(error) })?
+    let made = verdict.map_err(|error| refused(engine_error(error)))??;
+    for (index, entries) in table.schema.indexes().iter().zip(made.entries) {
+        if index.state.is_read() {
+            index.statistics.note_changes(made.rows, entries);
+        }
+    }
+    Ok(made.applied)
+}
+
+/// Memory for what indexes write beside the entities themselves: each that copies them writes the body once more.
+fn reserve_copies(context: &RequestContext<'_>, schema: &Schema) -> Result<Option<Reservation>> {
+    let copies = schema.copies() - 1;
+    if copies == 0 {
+        return Ok(None);
+    }
+    let mut reservation = context.state.memory_budget.reservation();
+    reservation.grow_to(context.body.len() * copies)?;
+    Ok(Some(reservation))
 }
 
 struct ChangeSet {
     keys: Vec<Bytes>,
     changes: Vec<EntityChange>,
     now: Ticks,
+    table: TableId,
+    /// Held until the changes are made or refused, whether or not anyone still waits for that: see
+    /// [`generation`](crate::storage::index::generation).
+    schema: Arc<Schema>,
     /// The request may be abandoned while its changes wait to be committed; they need memory all the same, and the
     /// body carries what is reserved for it.
     _body: Bytes,
+    _copies: Option<Reservation>,
+}
+
+/// The changes that were made.
+struct Made {
+    applied: Vec<Applied>,
+    /// Entities more than before.
+    rows: i64,
+    /// Rows more than before, of each index.
+    entries: Vec<i64>,
 }
 
 impl Transition for ChangeSet {
-    type Verdict = Result<Vec<Applied>, Refused>;
+    type Verdict = Result<Made, Refused>;
 
     fn keys(&self) -> &[Bytes] {
         &self.keys
@@ -66,12 +110,53 @@ impl Transition for ChangeSet {
                 Err(error) => return Decision::Abort(Err(Refused { index, error })),
             }
         }
-        for (key, applied) in self.keys.iter().zip(&all) {
+        let mut made = Made { applied: all, rows: 0, entries: Vec::new() };
+        if !self.schema.is_empty() {
+            match self.change_index_rows(values, &made.applied, writes) {
+                Ok(Finished::Written(entries)) => made.entries = entries,
+                Ok(Finished::Read(keys)) => return Decision::Read(keys),
+                Ok(Finished::Violation { change: index, index_name }) => {
+                    let error = violation(&index_name);
+                    return Decision::Abort(Err(Refused { index, error }));
+                }
+                Err(refused) => return Decision::Abort(Err(refused)),
+            }
+            let count = |is_there: bool| i64::from(is_there);
+            let changed = values.iter().zip(&made.applied);
+            made.rows = changed
+                .map(|(stored, applied)| count(applied.entity.is_some()) - count(stored.is_some()))
+                .sum();
+        }
+        for (key, applied) in self.keys.iter().zip(&made.applied) {
             match &applied.entity {
                 Some(entity) => writes.put(key.clone(), entity.clone()),
                 None => writes.delete(key.clone()),
             }
         }
-        Decision::Commit(Ok(all))
+        Decision::Commit(Ok(made))
     }
+}
+
+impl ChangeSet {
+    fn change_index_rows(
+        &self,
+        values: &[Option<Bytes>],
+        all: &[Applied],
+        writes: &mut WriteSet,
+    ) -> Result<Finished, Refused> {
+        let (stored, read) = values.split_at(self.keys.len());
+        let mut rows = RowChanges::new(&self.schema, self.table);
+        for (index, ((key, stored), applied)) in self.keys.iter().zip(stored).zip(all).enumerate() {
+            let (old, new) = (stored.as_deref(), applied.entity.as_deref());
+            rows.add(index, entity_key_of(key), old, new)
+                .map_err(|error| Refused { index, error: corrupt(error) })?;
+        }
+        Ok(rows.finish(read, writes))
+    }
+}
+
+/// Says which index it is, and never which entity has the values: the caller may have no right to see that.
+fn violation(index_name: &str) -> StorageError {
+    let detail = format!("Another entity has the same values in the unique index {index_name}.");
+    StorageError::with_detail(ErrorCode::UniqueIndexViolation, detail)
 }

@@ -17,7 +17,7 @@ pub(crate) async fn run(
     _permit: Permit<'_>,
     name: &TableName<'_>,
 ) -> Result<Reply> {
-    let dropped = context.state.catalogue.drop_named(context.account.id, name, context.stamp());
+    let dropped = context.state.catalogue.drop_table(context.account.id, name, context.stamp());
     match dropped.await {
         Ok(()) => Ok(odata::no_content()),
         Err(storage::Error::NotFound) if SystemTable::named(name).is_some() => {

@@ -128,6 +128,11 @@ impl EntityChange {
         Ok(Self { kind, partition_key, row_key, entity })
     }
 
+    /// The properties that it brings; none for a delete.
+    pub(crate) fn body(&self) -> Option<EntityRef<'_>> {
+        EntityRef::parse(&self.entity).ok()
+    }
+
     /// The change laid on what is stored. The new timestamp is later than the old one, whatever the clock says.
     pub(crate) fn apply(&self, stored: Option<&[u8]>, now: Ticks) -> Result<Applied> {
         let stored = stored.map(EntityRef::parse).transpose().map_err(corrupt)?;

@@ -129,12 +129,7 @@ mod tests {
     const ACCOUNT: AccountId = AccountId(7);
 
     fn catalogue(names: &[String]) -> BTreeMap<Bytes, Bytes> {
-        let record = |name: &String| TableRecord {
-            id: TableId(1),
-            created: Ticks(1),
-            name: name.clone(),
-            policies: Bytes::new(),
-        };
+        let record = |name: &String| TableRecord::new(TableId(1), Ticks(1), name.clone());
         let row = |name: &String| {
             (TableRecord::key(ACCOUNT, &name.to_lowercase()), record(name).encode())
         };

@@ -6,6 +6,7 @@ pub mod batch;
 pub mod continuation;
 pub mod filter;
 pub mod if_match;
+pub mod index;
 pub mod json;
 pub mod names;
 pub mod negotiate;

@@ -7,6 +7,7 @@ mod conditions;
 mod entities;
 mod filters;
 mod guide;
+pub(crate) mod indexes;
 mod limits;
 pub(crate) mod model;
 pub(crate) mod paging;

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
-use crate::embedded::commit::job::Job;
+use crate::embedded::commit::job::{Job, Outcome};
 use crate::embedded::commit::watchdog::Watchdog;
 use crate::embedded::stats::Stats;
-use crate::{Error, Result, Write, WriteSet, panic_message};
+use crate::{ASKED_TWICE, Error, Result, Write, WriteSet, panic_message};
 
 /// Transitions in a group at most: bounds how long the first of them waits for the others to be applied.
 pub(crate) const GROUP_TRANSITIONS_MAX: usize = 1024;
@@ -161,30 +161,48 @@ impl<S: Sink> Group<S> {
     /// [`Version::UNTRACKED`]: crate::Version::UNTRACKED
     fn apply(&mut self, job: &mut dyn Job) -> Result<()> {
         self.values.clear();
-        for key in job.keys() {
+        self.read(job.keys())?;
+        let mut outcome = self.run(job)?;
+        if let Outcome::Read(keys) = &outcome {
+            drop(self.writes.drain());
+            self.read(keys)?;
+            outcome = self.run(job)?;
+        }
+        match outcome {
+            Outcome::Commit if !self.has_room(job) => {
+                drop(self.writes.drain());
+                self.stats.full_refusals.fetch_add(1, Ordering::Relaxed);
+                return Err(Error::Full);
+            }
+            Outcome::Commit => self.overlay_writes(),
+            Outcome::Abort => drop(self.writes.drain()),
+            Outcome::Read(_) => return Err(self.panicked(ASKED_TWICE)),
+        }
+        Ok(())
+    }
+
+    /// Adds what is under the keys to what the transition is shown.
+    fn read(&mut self, keys: &[Bytes]) -> Result<()> {
+        for key in keys {
             let value = match self.overlay.get(key) {
                 Some(written) => written.clone(),
                 None => self.sink.get(key)?,
             };
             self.values.push(value);
         }
+        Ok(())
+    }
+
+    fn run(&mut self, job: &mut dyn Job) -> Result<Outcome> {
         let (values, writes) = (&self.values, &mut self.writes);
         let applied = catch_unwind(AssertUnwindSafe(|| job.apply(values, writes)));
-        match applied {
-            Ok(true) if !self.has_room(job) => {
-                drop(self.writes.drain());
-                self.stats.full_refusals.fetch_add(1, Ordering::Relaxed);
-                return Err(Error::Full);
-            }
-            Ok(true) => self.overlay_writes(),
-            Ok(false) => drop(self.writes.drain()),
-            Err(panic) => {
-                drop(self.writes.drain());
-                self.stats.panics.fetch_add(1, Ordering::Relaxed);
-                return Err(Error::Panicked(panic_message(&*panic).into()));
-            }
-        }
-        Ok(())
+        applied.map_err(|panic| self.panicked(panic_message(&*panic)))
+    }
+
+    fn panicked(&mut self, message: &str) -> Error {
+        drop(self.writes.drain());
+        self.stats.panics.fetch_add(1, Ordering::Relaxed);
+        Error::Panicked(message.into())
     }
 
     /// Whether there is room on the disk for what a transition writes. It says itself whether it only removes: an update

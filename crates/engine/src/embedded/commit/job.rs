@@ -13,11 +13,21 @@ pub(crate) trait Job: Send {
     /// See [`Transition::frees_space`].
     fn frees_space(&self) -> bool;
 
-    /// Runs the transition and keeps its verdict; true if `writes` shall be committed.
-    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> bool;
+    /// Runs the transition and keeps its verdict.
+    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Outcome;
 
     /// Hands the kept verdict, or the error, to whoever waits for it.
     fn answer(self: Box<Self>, outcome: Result<()>);
+}
+
+/// What a run of a transition came to, without its verdict.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// What it has written shall be committed.
+    Commit,
+    Abort,
+    /// See [`Decision::Read`].
+    Read(Vec<Bytes>),
 }
 
 /// A transition, the place for its verdict, and where the verdict goes.
@@ -42,13 +52,14 @@ impl<T: Transition> Job for Pending<T> {
         self.transition.frees_space()
     }
 
-    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> bool {
-        let (commit, verdict) = match self.transition.apply(values, writes) {
-            Decision::Commit(verdict) => (true, verdict),
-            Decision::Abort(verdict) => (false, verdict),
+    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Outcome {
+        let (outcome, verdict) = match self.transition.apply(values, writes) {
+            Decision::Commit(verdict) => (Outcome::Commit, verdict),
+            Decision::Abort(verdict) => (Outcome::Abort, verdict),
+            Decision::Read(keys) => return Outcome::Read(keys),
         };
         self.verdict = Some(verdict);
-        commit
+        outcome
     }
 
     fn answer(self: Box<Self>, outcome: Result<()>) {

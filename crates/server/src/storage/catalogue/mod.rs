@@ -7,6 +7,7 @@
 //! write that raced a drop lands in a dead range, which the sweeper clears.
 
 mod cache;
+mod indexes;
 mod table;
 mod transitions;
 
@@ -21,6 +22,8 @@ use tokio::sync::Notify;
 use self::cache::Cache;
 use self::transitions::{Create, DropOutcome, DropRecord, Update};
 use super::detached::detached;
+use super::index::IndexRegistry;
+use super::index::generation::Generation;
 use super::layout::{AccountId, Dropped, Record, ResourceId};
 use super::{Error, Result};
 
@@ -40,6 +43,12 @@ pub(crate) trait Resource: fmt::Debug + Send + Sync + Sized + 'static {
     fn key_name<'a>(name: &'a Self::Name<'_>) -> Cow<'a, str>;
 
     fn from_record(record: Self::Record) -> Result<Self>;
+
+    /// Whether what is found works with a schema, which changes while requests are under way.
+    const HAS_SCHEMA: bool = false;
+
+    /// Takes what all who found it share.
+    fn attach(&mut self, _generation: Arc<Generation>, _indexes: &IndexRegistry) {}
 }
 
 /// The names of one kind.
@@ -48,12 +57,14 @@ pub(crate) struct Catalogue<R> {
     engine: AnyEngine,
     cache: RwLock<Cache<R>>,
     drop_signal: Arc<Notify>,
+    indexes: Arc<IndexRegistry>,
 }
 
 impl<R: Resource> Catalogue<R> {
     /// `drop_signal` is told of every drop.
     pub(crate) fn new(engine: AnyEngine, drop_signal: Arc<Notify>) -> Self {
-        Self { engine, cache: RwLock::new(Cache::new(CACHED_NAMES_MAX)), drop_signal }
+        let cache = RwLock::new(Cache::new(CACHED_NAMES_MAX));
+        Self { engine, cache, drop_signal, indexes: Arc::default() }
     }
 
     /// Finds the thing of that name.
@@ -69,9 +80,16 @@ impl<R: Resource> Catalogue<R> {
             }
             cache.changes()
         };
+        // ORDER: after the changes were counted, so that nothing is remembered of a generation that a fence has ended; and
+        // before the record is read, see there.
+        let generation = R::HAS_SCHEMA.then(|| self.indexes.generations.enter(account, &name));
         let stored = self.engine.get(&R::Record::key(account, &name)).await?;
         let record = decode(&stored.ok_or(Error::NotFound)?)?;
-        let found = Arc::new(R::from_record(record)?);
+        let mut found = R::from_record(record)?;
+        if let Some(generation) = generation {
+            found.attach(generation, &self.indexes);
+        }
+        let found = Arc::new(found);
         self.cache_mut().remember(changes, account, &name, found.clone());
         Ok(found)
     }

@@ -10,7 +10,9 @@ use tavola_wire::table::names::TableName;
 use tavola_wire::xml::acl;
 
 use super::{Catalogue, Resource};
-use crate::storage::layout::{AccountId, EntityKeys, TableId, TableRecord};
+use crate::storage::index::generation::Generation;
+use crate::storage::index::{IndexRegistry, Schema};
+use crate::storage::layout::{AccountId, EntityKeys, TableId, TableRecord, ViewRecord};
 use crate::storage::{Error, Result};
 
 /// A table as requests see it.
@@ -21,6 +23,10 @@ pub(crate) struct Table {
     pub name: String,
     /// Shared with requests whose signature refers to one.
     pub policies: Arc<[SignedIdentifier]>,
+    /// Held until what was found is done with, by all that work with it.
+    pub schema: Arc<Schema>,
+    /// What it shows, if it is no table of its own but an index that can be read as one.
+    pub view: Option<ViewRecord>,
 }
 
 impl Table {
@@ -38,11 +44,19 @@ impl Resource for Table {
     }
 
     fn from_record(record: TableRecord) -> Result<Self> {
-        let TableRecord { id, name, policies, .. } = record;
+        let TableRecord { id, name, policies, indexes, view, .. } = record;
+        let schema = Arc::new(Schema::read(&indexes)?);
         match acl::parse(&policies) {
-            Ok(policies) => Ok(Self { id, name, policies: policies.into() }),
+            Ok(policies) => Ok(Self { id, name, policies: policies.into(), schema, view }),
             Err(_) => Err(Error::Corrupt(format!("the access policies of table {name}"))),
         }
+    }
+
+    const HAS_SCHEMA: bool = true;
+
+    fn attach(&mut self, generation: Arc<Generation>, indexes: &IndexRegistry) {
+        let schema = Arc::get_mut(&mut self.schema).expect("nobody has found it yet");
+        schema.attach(self.id, generation, &indexes.statistics);
     }
 }
 
@@ -58,10 +72,7 @@ impl Catalogue<Table> {
         created: Ticks,
     ) -> Result<()> {
         let as_written = name.as_str().to_owned();
-        let record = move |id| {
-            let (id, name) = (TableId::from(id), as_written.clone());
-            TableRecord { id, created, name, policies: Bytes::new() }
-        };
+        let record = move |id| TableRecord::new(TableId::from(id), created, as_written.clone());
         self.create(account, name, record).await
     }
 

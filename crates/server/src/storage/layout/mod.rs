@@ -10,7 +10,10 @@
 //! | [`Family::Table`] | `T . account id . lower-case name` | a [`TableRecord`] |
 //! | [`Family::Properties`] | `S . account id [. service]` | [`properties`]: the properties of a service |
 //! | [`Family::Dropped`] | `D . id` | [`Dropped`]: when it was dropped, and its kind; its rows await the sweeper |
+//! | [`Family::Store`] | `O . 0 . features` | [`features`]: what is in use that not every version knows |
 //! | [`Family::Entity`] | `E . table id . PartitionKey 00 RowKey` | an encoded entity (`tavola_wire::table::stored`) |
+//! | [`Family::Index`] | `I . table id . number . parts . entity key` | an index row (`tavola_wire::table::index`) |
+//! | [`Family::IndexBuild`] | `J . table id . number [. 53]` | a [`BuildRecord`]; the sketches of a build |
 //!
 //! A new family is one file here and a line in [`Family`], [`Family::of`], [`Key`], [`Key::encode`] and
 //! [`Key::decode`]. If its rows belong to something that can be dropped, [`ranges_of`] has to name them. These bytes
@@ -18,12 +21,11 @@
 //!
 //! | Bytes | For |
 //! |---|---|
-//! | `I` `J` | index rows, index builds |
 //! | `Q` `M` `X` | queue records, message headers, message texts |
 //! | `K` | counters and low-water marks |
 //! | `C` `B` `G` `V` `P` `L` `R` `Z` `U` `W` `Y` | containers, blobs, their contents and tags |
 //! | `F` | change feeds |
-//! | `O` | what is of the whole store: features in use, leases |
+//! | `O` | also leases |
 //!
 //! `H` is free.
 //!
@@ -33,6 +35,11 @@
 pub(crate) mod account;
 mod dropped;
 mod entity;
+#[allow(dead_code, reason = "queues are the first to use it")]
+pub(crate) mod features;
+mod index;
+mod index_build;
+mod index_record;
 pub(crate) mod properties;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -47,7 +54,10 @@ use tavola_wire::Service;
 
 pub(crate) use dropped::Dropped;
 pub(crate) use entity::{EntityKeys, entity_key_of};
-pub(crate) use table::{TableRecord, tables_of};
+pub(crate) use index::{IndexKeys, all_index_rows, parts_and_suffix_of};
+pub(crate) use index_build::{BuildRecord, all_builds};
+pub(crate) use index_record::{DefinitionTexts, IndexList, IndexRecord, IndexState};
+pub(crate) use table::{TableRecord, ViewRecord, tables_of};
 
 /// The first byte of a key. The bytes are stored: never change one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +66,10 @@ pub(crate) enum Family {
     Account = b'A',
     Dropped = b'D',
     Entity = b'E',
+    Index = b'I',
+    IndexBuild = b'J',
     Sequence = b'N',
+    Store = b'O',
     Properties = b'S',
     Table = b'T',
 }
@@ -67,7 +80,10 @@ impl Family {
             b'A' => Self::Account,
             b'D' => Self::Dropped,
             b'E' => Self::Entity,
+            b'I' => Self::Index,
+            b'J' => Self::IndexBuild,
             b'N' => Self::Sequence,
+            b'O' => Self::Store,
             b'S' => Self::Properties,
             b'T' => Self::Table,
             _ => return None,
@@ -114,7 +130,10 @@ pub(crate) enum Kind {
 /// The rows that something of this kind has under its id: what is to go when it has been dropped.
 pub(crate) fn ranges_of(kind: Kind, id: ResourceId) -> Vec<KeyRange> {
     match kind {
-        Kind::Table => vec![EntityKeys::of(id.into()).all()],
+        Kind::Table => {
+            let table = TableId::from(id);
+            vec![EntityKeys::of(table).all(), all_index_rows(table), all_builds(table)]
+        }
         #[cfg(test)]
         Kind::Sample => vec![sample::rows_of(id)],
     }
@@ -142,6 +161,10 @@ pub(crate) enum Key<'a> {
     Account { name: &'a str },
     Dropped { id: ResourceId },
     Entity { table: TableId, partition_key: Cow<'a, str>, row_key: Cow<'a, str> },
+    Index { table: TableId, number: u16, parts_and_suffix: &'a [u8] },
+    IndexBuild { table: TableId, number: u16 },
+    IndexSketch { table: TableId, number: u16 },
+    Features,
     Properties { account: AccountId, service: Service },
     Sequence,
     Table { account: AccountId, name: &'a str },
@@ -160,6 +183,12 @@ impl<'a> Key<'a> {
             Self::Entity { table, partition_key, row_key } => {
                 EntityKeys::of(*table).key(partition_key, row_key)
             }
+            Self::Index { table, number, parts_and_suffix } => {
+                IndexKeys::of(*table, *number).key(parts_and_suffix)
+            }
+            Self::IndexBuild { table, number } => index_build::encode_key(*table, *number),
+            Self::IndexSketch { table, number } => index_build::encode_sketch_key(*table, *number),
+            Self::Features => features::encode_key(),
             Self::Properties { account, service } => properties::encode_key(*account, *service),
             Self::Sequence => sequence::encode_key(),
             Self::Table { account, name } => table::encode_key(*account, name),
@@ -176,8 +205,11 @@ impl<'a> Key<'a> {
             Family::Account => account::decode_key(id, rest),
             Family::Dropped => dropped::decode_key(id, rest),
             Family::Entity => entity::decode_key(id, rest),
+            Family::Index => index::decode_key(id, rest),
+            Family::IndexBuild => index_build::decode_key(id, rest),
             Family::Properties => properties::decode_key(id, rest),
             Family::Sequence => sequence::decode_key(id, rest),
+            Family::Store => features::decode_key(id, rest),
             Family::Table => table::decode_key(id, rest),
         }
     }
@@ -217,7 +249,7 @@ mod tests {
         /// Bytes that are read as a key are the bytes of that key.
         #[test]
         fn no_two_byte_strings_are_one_key(
-            family in prop::sample::select(b"ADENSTIQ".as_slice()),
+            family in prop::sample::select(b"ADENOSTIJQ".as_slice()),
             id in prop_oneof![Just(0), any::<u64>()],
             rest in prop_oneof![
                 Just(Vec::new()),
@@ -251,7 +283,7 @@ mod tests {
     #[test]
     fn families_are_read_back_and_nothing_else_is() {
         for byte in 0..=u8::MAX {
-            let is_known = b"ADENST".contains(&byte);
+            let is_known = b"ADEIJNOST".contains(&byte);
             assert_eq!(Family::of(byte).map(|family| family as u8), is_known.then_some(byte));
         }
     }
@@ -262,7 +294,7 @@ mod tests {
         for length in 0..PREFIX_BYTES {
             assert_eq!(Key::decode(&b"D12345678"[..length]), Err(too_short));
         }
-        for reserved in b"IJQMXKCBGVPLRZUWYFOH" {
+        for reserved in b"QMXKCBGVPLRZUWYFH" {
             let key = [&[*reserved][..], &[0; 8]].concat();
             assert_eq!(Key::decode(&key), Err(KeyError("no family of rows begins like this")));
         }

@@ -7,6 +7,7 @@
 
 mod advice;
 mod hot_partitions;
+mod indexes;
 mod listing;
 mod rows;
 
@@ -75,18 +76,20 @@ impl SystemTable {
         match self {
             Self::Advice => advice::rows(context).await,
             Self::HotPartitions => Ok(hot_partitions::rows(context)),
-            Self::Indexes | Self::Tables => Ok(SystemRows::default()),
+            Self::Indexes => indexes::rows(context).await,
+            Self::Tables => Ok(SystemRows::default()),
         }
     }
 
     /// Makes all changes of its rows, or none.
     pub(crate) async fn commit(
         self,
-        _context: &RequestContext<'_>,
-        _changes: Vec<EntityChange>,
+        context: &RequestContext<'_>,
+        changes: Vec<EntityChange>,
     ) -> Result<Vec<Applied>, Refused> {
         match self {
-            Self::Indexes | Self::Advice | Self::HotPartitions | Self::Tables => {
+            Self::Indexes => indexes::commit(context, changes).await,
+            Self::Advice | Self::HotPartitions | Self::Tables => {
                 Err(Refused { index: 0, error: ErrorCode::InsufficientAccountPermissions.into() })
             }
         }
@@ -94,9 +97,10 @@ impl SystemTable {
 
     /// Whether Query Tables lists it: only while it holds something that a user wrote, so that a new account lists
     /// nothing.
-    pub(crate) async fn is_listed(self, _state: &ServerState, _account: AccountId) -> Result<bool> {
+    pub(crate) async fn is_listed(self, state: &ServerState, account: AccountId) -> Result<bool> {
         match self {
-            Self::Indexes | Self::Tables | Self::Advice | Self::HotPartitions => Ok(false),
+            Self::Indexes => Ok(indexes::is_listed(state.catalogue.indexes(), account)),
+            Self::Tables | Self::Advice | Self::HotPartitions => Ok(false),
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{printed, run};
 use crate::support::client::{FULL, NONE, values};
 use crate::support::{Batch, Client, Launch};
+use crate::table::indexes::{declare, wait_until_readable};
 
 /// Customers in shards by a hash, as the pattern has them: eight shards of a hundred.
 const SHARDS: usize = 8;
@@ -270,4 +271,34 @@ fn accounts_do_not_see_each_other() {
     assert_eq!(advice(&mine, "").len(), 1);
     assert_eq!(advice(&theirs, ""), [Value::Null; 0]);
     assert_eq!(theirs.matches("TavolaHotPartitions", ""), [Value::Null; 0]);
+}
+
+/// What was proposed is declared as it stands there; the queries use it, and it is not proposed again.
+#[test]
+fn a_proposal_can_be_copied_and_is_taken() {
+    let client = client();
+    customers(&client);
+    let by_town = |number| format!("Town eq 'Redmond{number}'");
+    let by_both = |number| format!("LastName eq 'Smith{number}' and Town eq 'Redmond{number}'");
+    ask(&client, by_town, Some("Email"));
+    ask(&client, by_both, Some("Email"));
+    let proposal = advice(&client, "Action eq 'create'").remove(0);
+    let definition = json!({"Keys": proposal["Keys"], "Include": proposal["Include"]});
+    assert_eq!(definition, json!({"Keys": "Town,LastName", "Include": "Email"}));
+    let name = proposal["Name"].as_str().unwrap();
+    declare(&client, "Customers", name, &definition);
+    wait_until_readable(&client, "Customers", name);
+
+    assert_eq!(advice(&client, "Action ne 'none'"), [Value::Null; 0]);
+    let notes = advice(&client, "Action eq 'none'");
+    assert!(
+        notes.iter().all(|row| row["Note"] == "The index ByTownLastName serves it."),
+        "{notes:?}"
+    );
+    let page = client.query("Customers", &[("$filter", &by_town(1)), ("$select", "Email")]);
+    let page = page.header("x-tavola-explain", "true").send().expect(200);
+    assert_eq!(page.header("x-tavola-index"), Some(name));
+    // Pages that an index finds are no scans.
+    ask(&client, |number| format!("Town eq 'Redmond{number}' and Age ge 200"), None);
+    assert_eq!(advice(&client, "Action eq 'create'"), [Value::Null; 0]);
 }

@@ -1,0 +1,444 @@
+//! Brings indexes from one state to the next: builds those that were declared, removes those that were dropped.
+//!
+//! Each table with something to do has a worker. It takes the steps that wait for nobody but older requests, and builds
+//! one index at a time, in slices: after each it looks again, so that an index can be dropped while it is built. What it has
+//! come to is stored, and a start goes on from there. A full disk or a long queue pauses a build, and fails nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tavola_engine::{
+    AnyEngine, Decision, Engine, Error as EngineError, Reader, Transition, WriteSet,
+};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+
+use super::{Next, Stop, Task, backoff};
+use crate::clock::Clock;
+use crate::storage::catalogue::{Catalogue, Table};
+use crate::storage::index::backfill::{Chunk, ChunkKeys, ChunkOutcome, rows_behind};
+use crate::storage::index::sketch::Sketch;
+use crate::storage::index::verify::{Verified, verify};
+use crate::storage::index::{IndexRegistry, TableKey, definitions};
+use crate::storage::layout::{BuildRecord, IndexKeys, IndexRecord, Key, Record, TableRecord};
+use crate::storage::{Error, Result};
+
+/// Builds that go on at the same time: what they take of the committer is bounded.
+const BUILDS_MAX: usize = 2;
+/// Tables that are looked after at the same time; the steps of most take a moment.
+const TABLES_MAX: usize = 64;
+/// Chunks between two looks at the table's record.
+const CHUNKS_PER_SLICE: usize = 16;
+/// Slices between two moments at which the sketches are kept: as many rows as they may be behind after a crash.
+const SLICES_PER_SKETCH: u32 = 4;
+/// While others write, a chunk is followed by this many times the time it took: a fifth of the committer's time.
+const REST_FACTOR: u32 = 4;
+/// The longest such rest: one slow chunk must not stop a build.
+const REST_MAX: Duration = Duration::from_secs(1);
+/// With more requests waiting, a build waits too.
+const QUEUE_SHORT: u64 = 64;
+/// How long it then waits before it looks again.
+const QUEUE_PAUSE: Duration = Duration::from_millis(10);
+/// How often numbers that steer are kept.
+const KEEP_EVERY: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(crate) struct IndexBuilder {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    engine: AnyEngine,
+    catalogue: Arc<Catalogue<Table>>,
+    clock: Arc<Clock>,
+    builds: Semaphore,
+}
+
+impl IndexBuilder {
+    pub(crate) fn new(
+        engine: AnyEngine,
+        catalogue: Arc<Catalogue<Table>>,
+        clock: Arc<Clock>,
+    ) -> Self {
+        let builds = Semaphore::new(BUILDS_MAX);
+        Self { shared: Arc::new(Shared { engine, catalogue, clock, builds }) }
+    }
+}
+
+impl Task for IndexBuilder {
+    const NAME: &'static str = "building indexes";
+
+    fn trigger(&self) -> Arc<Notify> {
+        self.shared.registry().work_signal.clone()
+    }
+
+    async fn round(&mut self, stop: &Stop) -> Result<Next> {
+        self.shared.keep_statistics().await?;
+        let (mut busy, mut workers) = (BTreeSet::new(), JoinSet::new());
+        let work_signal = self.trigger();
+        loop {
+            while busy.len() < TABLES_MAX
+                && !stop.is_requested()
+                && let Some(table) = self.shared.registry().take_work(&busy)
+            {
+                busy.insert(table.clone());
+                workers.spawn(Worker::new(&self.shared, table, stop).run());
+            }
+            let done = tokio::select! {
+                done = workers.join_next() => done,
+                () = work_signal.notified() => continue,
+            };
+            let error = match done {
+                None => return Ok(Next::After(KEEP_EVERY)),
+                Some(Ok((table, Ok(())))) => {
+                    busy.remove(&table);
+                    continue;
+                }
+                Some(Ok((_, Err(error)))) => error,
+                Some(Err(panic)) => panic.into(),
+            };
+            // The others end with this round; the next goes on with what is stored.
+            for (account, table) in &busy {
+                self.shared.registry().add_work(*account, table);
+            }
+            return Err(error);
+        }
+    }
+}
+
+impl Shared {
+    fn registry(&self) -> &IndexRegistry {
+        self.catalogue.indexes()
+    }
+
+    /// Writes down what is known of indexes and has changed.
+    async fn keep_statistics(&self) -> Result<()> {
+        for (table, number, statistics) in self.registry().statistics.changed() {
+            let keys = [Key::IndexBuild { table, number }.encode()];
+            let known = statistics.get();
+            if let Err(error) = self.engine.transact(Keep { keys, known }).await {
+                // Numbers that steer are not worth a failure.
+                tracing::debug!(%error, "cannot keep the statistics of an index");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks after the indexes of one table until there is nothing to do.
+struct Worker {
+    shared: Arc<Shared>,
+    table: TableKey,
+    stop: Stop,
+    /// Of the index that is being built: its number and what was seen of it.
+    sketch: Option<(u16, Sketch)>,
+    slices: u32,
+}
+
+impl Worker {
+    fn new(shared: &Arc<Shared>, table: TableKey, stop: &Stop) -> Self {
+        let (shared, stop) = (Arc::clone(shared), stop.clone());
+        Self { shared, table, stop, sketch: None, slices: 0 }
+    }
+
+    async fn run(mut self) -> (TableKey, Result<()>) {
+        let mut failures = 0;
+        while !self.stop.is_requested() {
+            match self.step().await {
+                Ok(true) => failures = 0,
+                Ok(false) | Err(Error::NotFound) => break,
+                Err(error @ Error::Engine(EngineError::Closed)) => return (self.table, Err(error)),
+                Err(error) => {
+                    let pause = backoff(failures);
+                    failures += 1;
+                    tracing::warn!(table = &*self.table.1, %error, "indexes pause, and go on later");
+                    self.pause(pause).await;
+                }
+            }
+        }
+        (self.table, Ok(()))
+    }
+
+    /// Does the next thing; false if there is none.
+    async fn step(&mut self) -> Result<bool> {
+        let (account, name) = (self.table.0, self.table.1.clone());
+        let record = self.shared.catalogue.record(account, &name).await?;
+        for index in self.shared.registry().take_verifications(&self.table) {
+            self.verify(&index).await?;
+        }
+        if definitions::has_steps(&record.indexes) {
+            self.take_steps(&record).await?;
+            return Ok(true);
+        }
+        match definitions::next_build(&record.indexes) {
+            Some(index) => self.build_slice(&record, index).await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The steps that only wait until nobody works with an older record.
+    async fn take_steps(&mut self, seen: &TableRecord) -> Result<()> {
+        let (account, name) = (self.table.0, &*self.table.1);
+        let catalogue = &self.shared.catalogue;
+        tokio::select! {
+            () = catalogue.schema_fence(account, name) => {}
+            () = self.stop.requested() => return Ok(()),
+        }
+        for number in definitions::swept(&seen.indexes) {
+            self.shared.engine.drop_range(IndexKeys::of(seen.id, number).all()).await?;
+            tracing::info!(
+                table = seen.name,
+                number,
+                "the rows of a dropped index have been swept"
+            );
+        }
+        catalogue.advance_schema(account, name, seen, self.shared.clock.now()).await
+    }
+
+    async fn build_slice(&mut self, record: &TableRecord, index: &IndexRecord) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let _permit = shared.builds.acquire().await.expect("it is never closed");
+        let definition = index.definition.parse();
+        let Ok(definition) = definition else {
+            return self.fail(index.number, "its definition cannot be read").await;
+        };
+        let (table, number) = (record.id, index.number);
+        let statistics = shared.registry().statistics.of(table, number);
+        let stored = shared.engine.get(&Key::IndexBuild { table, number }.encode()).await?;
+        let stored = stored.as_deref().and_then(BuildRecord::decode).unwrap_or_default();
+        let (mut is_done, mut position) = (stored.is_done, stored.position);
+        let mut sketch = self.take_sketch(record, number, &position).await?;
+        for _ in 0..CHUNKS_PER_SLICE {
+            if is_done || self.stop.is_requested() {
+                break;
+            }
+            let pace = Pace::begin(&shared.engine);
+            let found = shared.engine.scan(rows_behind(table, &position), ChunkKeys::default());
+            let found = found.await?;
+            let table_key = TableRecord::key(self.table.0, &self.table.1);
+            let chunk = Chunk::new(table_key, table, number, &definition, position, found);
+            match shared.engine.transact(chunk).await? {
+                Ok(ChunkOutcome::Written(mut build, first_parts)) => {
+                    first_parts.into_iter().for_each(|hash| sketch.add_hash(hash));
+                    (is_done, position) = (build.is_done, build.position.clone());
+                    (build.distinct, build.largest) = (sketch.distinct(), sketch.largest());
+                    statistics.set(&build);
+                }
+                Ok(ChunkOutcome::Stopped) => return Ok(()),
+                Ok(ChunkOutcome::Violation) => {
+                    let why =
+                        format!("Two entities have the same values of {}.", definition.keys_text());
+                    return self.fail(number, &why).await;
+                }
+                Err(Error::Corrupt(what)) => return self.fail(number, &what).await,
+                Err(error) => return Err(error),
+            }
+            self.pause(pace.rest(&shared.engine)).await;
+        }
+        if is_done {
+            return self.finish(record, index, &statistics.get()).await;
+        }
+        self.keep_sketch(record, number, sketch).await
+    }
+
+    /// Every entity was seen: the index can be read from now on.
+    async fn finish(
+        &mut self,
+        record: &TableRecord,
+        index: &IndexRecord,
+        known: &BuildRecord,
+    ) -> Result<()> {
+        let (table, number) = (record.id, index.number);
+        let keys = [Key::IndexBuild { table, number }.encode()];
+        self.shared.engine.transact(Keep { keys, known: known.clone() }).await?;
+        let now = self.shared.clock.now();
+        let changed: Result<()> = self
+            .shared
+            .catalogue
+            .change_schema(self.table.0, &self.table.1, move |record| {
+                if record.id == table {
+                    definitions::finish_build(&mut record.indexes, number, now);
+                }
+                Ok(())
+            })
+            .await;
+        changed?;
+        tracing::info!(
+            table = record.name,
+            index = index.name,
+            entries = known.entries,
+            "index built"
+        );
+        Ok(())
+    }
+
+    async fn fail(&mut self, number: u16, why: &str) -> Result<()> {
+        tracing::warn!(table = &*self.table.1, number, why, "an index cannot be built");
+        let (why, now) = (why.to_owned(), self.shared.clock.now());
+        let catalogue = &self.shared.catalogue;
+        catalogue
+            .change_schema(self.table.0, &self.table.1, move |record| {
+                definitions::fail(&mut record.indexes, number, &why, now);
+                Ok(())
+            })
+            .await
+    }
+
+    /// What was seen of the index before: from the last slice, or from before the start.
+    async fn take_sketch(
+        &mut self,
+        record: &TableRecord,
+        number: u16,
+        position: &[u8],
+    ) -> Result<Sketch> {
+        match self.sketch.take() {
+            Some((of, sketch)) if of == number => Ok(sketch),
+            _ if position.is_empty() => Ok(Sketch::default()),
+            _ => {
+                let key = Key::IndexSketch { table: record.id, number }.encode();
+                let stored = self.shared.engine.get(&key).await?;
+                Ok(stored.as_deref().and_then(Sketch::decode).unwrap_or_default())
+            }
+        }
+    }
+
+    async fn keep_sketch(
+        &mut self,
+        record: &TableRecord,
+        number: u16,
+        sketch: Sketch,
+    ) -> Result<()> {
+        self.slices += 1;
+        if self.slices.is_multiple_of(SLICES_PER_SKETCH) {
+            let table = record.id;
+            let keys = [
+                Key::IndexBuild { table, number }.encode(),
+                Key::IndexSketch { table, number }.encode(),
+            ];
+            self.shared.engine.transact(KeepSketch { keys, sketch: sketch.encode() }).await?;
+        }
+        self.sketch = Some((number, sketch));
+        Ok(())
+    }
+
+    /// Compares an index with its entities, and tells what it has found.
+    async fn verify(&self, name: &str) -> Result<()> {
+        // The record and the rows must be of one moment.
+        let snapshot = self.shared.engine.snapshot().await?;
+        let stored = snapshot.get(&TableRecord::key(self.table.0, &self.table.1)).await?;
+        let Some(record) = stored.as_deref().and_then(TableRecord::decode) else { return Ok(()) };
+        let Some(index) = definitions::latest(&record.indexes, name) else { return Ok(()) };
+        let statistics = self.shared.registry().statistics.of(record.id, index.number);
+        let Ok(definition) = index.definition.parse() else { return Ok(()) };
+        let words = if index.state.is_read() {
+            match verify(&snapshot, record.id, index.number, &definition).await {
+                Ok(verified) => words(&verified),
+                Err(error) => format!("failed: {error}"),
+            }
+        } else {
+            "not readable yet".to_owned()
+        };
+        statistics.set_verification(words);
+        Ok(())
+    }
+
+    async fn pause(&mut self, pause: Duration) {
+        if pause.is_zero() {
+            return tokio::task::yield_now().await;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.stop.requested() => {}
+        }
+    }
+}
+
+fn words(verified: &Verified) -> String {
+    let Verified { expected, found, differences } = verified;
+    match differences.len() {
+        0 => format!("sound: {found} entries"),
+        count => format!(
+            "{count} differences, {expected} entries expected, {found} found: {}",
+            differences.iter().take(10).cloned().collect::<Vec<_>>().join("; ")
+        ),
+    }
+}
+
+/// What a chunk may take, while others want to write.
+struct Pace {
+    begun: Instant,
+    transitions: u64,
+}
+
+impl Pace {
+    fn begin(engine: &AnyEngine) -> Self {
+        Self { begun: Instant::now(), transitions: transitions(engine) }
+    }
+
+    /// How long to rest after a chunk.
+    fn rest(&self, engine: &AnyEngine) -> Duration {
+        let Some(stats) = engine.stats() else { return Duration::ZERO };
+        if stats.queue_depth.load(Ordering::Relaxed) > QUEUE_SHORT {
+            return QUEUE_PAUSE;
+        }
+        let others = transitions(engine).saturating_sub(self.transitions + 1);
+        if others == 0 {
+            return Duration::ZERO;
+        }
+        (self.begun.elapsed() * REST_FACTOR).min(REST_MAX)
+    }
+}
+
+fn transitions(engine: &AnyEngine) -> u64 {
+    engine.stats().map_or(0, |stats| stats.transitions.load(Ordering::Relaxed))
+}
+
+/// Keeps what is known of an index, unless it is gone.
+struct Keep {
+    keys: [Bytes; 1],
+    known: BuildRecord,
+}
+
+impl Transition for Keep {
+    type Verdict = ();
+
+    fn keys(&self) -> &[Bytes] {
+        &self.keys
+    }
+
+    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
+        let Some(stored) = values[0].as_deref().and_then(BuildRecord::decode) else {
+            return Decision::Abort(());
+        };
+        let BuildRecord { is_done, position, .. } = stored;
+        let known = BuildRecord { is_done, position, ..self.known.clone() };
+        writes.put(self.keys[0].clone(), known.encode());
+        Decision::Commit(())
+    }
+}
+
+/// Keeps the sketches of a build, unless it is gone.
+struct KeepSketch {
+    keys: [Bytes; 2],
+    sketch: Bytes,
+}
+
+impl Transition for KeepSketch {
+    type Verdict = ();
+
+    fn keys(&self) -> &[Bytes] {
+        &self.keys
+    }
+
+    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
+        if values[0].is_none() {
+            return Decision::Abort(());
+        }
+        writes.put(self.keys[1].clone(), self.sketch.clone());
+        Decision::Commit(())
+    }
+}

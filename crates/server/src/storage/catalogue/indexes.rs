@@ -1,0 +1,381 @@
+//! Changes of the indexes of a table, and of what goes with them: the names under which they can be read.
+//!
+//! A change is computed from the record as it was read, and written if that is still the same: changes of a schema are
+//! rare, and their rules are in [`definitions`](crate::storage::index::definitions), pure.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tavola_engine::{Decision, Engine, Reader, Transition, Visitor, Write, WriteSet};
+use tavola_wire::Ticks;
+use tavola_wire::table::names::TableName;
+
+use super::{Catalogue, Resource, Table, decode};
+use crate::storage::index::{IndexRegistry, definitions};
+use crate::storage::layout::{
+    AccountId, BuildRecord, Dropped, Family, Key, Kind, Record, TableId, TableRecord, ViewRecord,
+    sequence,
+};
+use crate::storage::{Error, Result};
+
+impl Catalogue<Table> {
+    pub(crate) fn indexes(&self) -> &Arc<IndexRegistry> {
+        &self.indexes
+    }
+
+    /// The record of a table, by the name that keys hold.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub(crate) async fn record(&self, account: AccountId, name: &str) -> Result<TableRecord> {
+        let stored = self.engine.get(&TableRecord::key(account, name)).await?;
+        decode(&stored.ok_or(Error::NotFound)?)
+    }
+
+    /// Changes the indexes of a table. `change` is called with its record, perhaps more than once.
+    ///
+    /// # Errors
+    /// Those of `change`; [`Error::NotFound`] without the table, [`Error::Exists`] if the name under which an index is to
+    /// be read is taken.
+    pub(crate) async fn change_schema<T, E>(
+        self: &Arc<Self>,
+        account: AccountId,
+        name: &str,
+        mut change: impl FnMut(&mut TableRecord) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (catalogue, name) = (Arc::clone(self), name.to_owned());
+        let changed = tokio::spawn(async move {
+            loop {
+                let swap = catalogue.read_for_change(account, &name).await?;
+                let mut after = swap.record.clone();
+                let told = change(&mut after)?;
+                if after == swap.record || catalogue.swap(account, &name, &swap, after).await? {
+                    return Ok(told);
+                }
+            }
+        });
+        changed.await.unwrap_or_else(|interrupted| Err(Error::from(interrupted).into()))
+    }
+
+    /// Drops a table with the names of its views, or a view.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub(crate) async fn drop_table(
+        self: &Arc<Self>,
+        account: AccountId,
+        name: &TableName<'_>,
+        now: Ticks,
+    ) -> Result<()> {
+        let (catalogue, name) = (Arc::clone(self), Table::key_name(name).into_owned());
+        let dropped = tokio::spawn(async move {
+            let dropped = loop {
+                match catalogue.drop_once(account, &name, now).await {
+                    Ok(false) => {}
+                    Ok(true) => break Ok(()),
+                    Err(error) => break Err(error),
+                }
+            };
+            catalogue.cache_mut().forget(account, &name);
+            catalogue.drop_signal.notify_one();
+            dropped
+        });
+        dropped.await?
+    }
+
+    /// Resolves when nobody works with a record of the table that is older than what is stored now.
+    pub(crate) async fn schema_fence(&self, account: AccountId, name: &str) {
+        let fence = self.indexes.generations.fence(account, name);
+        // ORDER: after the fence has begun, so that what is remembered from now on is of the new generation.
+        self.cache_mut().forget(account, name);
+        fence.passed().await;
+    }
+
+    /// Removes what [`definitions::swept`] has named from the record, with the state of its build.
+    pub(crate) async fn advance_schema(
+        self: &Arc<Self>,
+        account: AccountId,
+        name: &str,
+        seen: &TableRecord,
+        now: Ticks,
+    ) -> Result<()> {
+        for number in definitions::swept(&seen.indexes) {
+            let rows = vec![
+                Write::Delete(Key::IndexBuild { table: seen.id, number }.encode()),
+                Write::Delete(Key::IndexSketch { table: seen.id, number }.encode()),
+            ];
+            self.engine.transact(Swap::of(Vec::new(), rows)).await?;
+            self.indexes.statistics.forget(seen.id, number);
+        }
+        let seen = seen.clone();
+        self.change_schema(account, name, move |record| {
+            if record.id == seen.id {
+                definitions::advance(&mut record.indexes, &seen.indexes, now);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Reads, at the start, which tables have indexes, what there is to do for them and what is known of them.
+    pub(crate) async fn load_indexes(&self) -> Result<()> {
+        let found = self.engine.scan(Family::Table.range(), IndexedTables::default()).await?;
+        for (account, name, record) in found.tables {
+            let indexes = definitions::names(&record.indexes).len();
+            self.indexes.set_indexes(account, &name, indexes);
+            if definitions::has_work(&record.indexes) {
+                self.indexes.add_work(account, &name);
+            }
+        }
+        let builds = self.engine.scan(Family::IndexBuild.range(), Builds::default()).await?;
+        for (table, number, build) in builds.found {
+            let statistics = self.indexes.statistics.of(table, number);
+            statistics.set(&build);
+            statistics.set_uses(&build);
+        }
+        Ok(())
+    }
+
+    async fn read_for_change(&self, account: AccountId, name: &str) -> Result<Stored> {
+        let key = TableRecord::key(account, name);
+        let stored = self.engine.get(&key).await?.ok_or(Error::NotFound)?;
+        Ok(Stored { record: decode(&stored)?, key, stored })
+    }
+
+    /// Writes the record as it is after a change, and the names of views, if nothing has changed since it was read.
+    async fn swap(
+        &self,
+        account: AccountId,
+        name: &str,
+        before: &Stored,
+        after: TableRecord,
+    ) -> Result<bool> {
+        let mut expected = vec![(before.key.clone(), Some(before.stored.clone()))];
+        let mut writes = vec![Write::Put(before.key.clone(), after.encode())];
+        let (views_before, views_after) = (views(name, &before.record), views(name, &after));
+        let gone = views_before.iter().filter(|(name, _)| !views_after.contains_key(*name));
+        let gone: Vec<_> = gone.map(|(name, _)| name.as_str()).collect();
+        for view in &gone {
+            let key = TableRecord::key(account, view);
+            let stored = self.engine.get(&key).await?;
+            expected.push((key.clone(), stored));
+            writes.push(Write::Delete(key));
+        }
+        let sequence_key = Key::Sequence.encode();
+        let sequence_stored = self.engine.get(&sequence_key).await?;
+        let mut sequence_now = sequence_stored.clone();
+        for (lower, (as_written, view)) in &views_after {
+            if views_before.get(lower).is_some_and(|before| before.1 == *view) {
+                continue;
+            }
+            let key = TableRecord::key(account, lower);
+            let stored = self.engine.get(&key).await?;
+            if stored.is_some() && !views_before.contains_key(lower) {
+                return Err(Error::Exists);
+            }
+            let (id, next) = sequence::allocate(sequence_now.as_deref())
+                .ok_or_else(|| Error::Corrupt("the id sequence".into()))?;
+            sequence_now = Some(next);
+            let mut record = TableRecord::new(TableId(id), after.created, as_written.clone());
+            record.view = Some(view.clone());
+            expected.push((key.clone(), stored));
+            writes.push(Write::Put(key, record.encode()));
+        }
+        if let Some(next) = sequence_now.filter(|now| Some(now) != sequence_stored.as_ref()) {
+            expected.push((sequence_key.clone(), sequence_stored));
+            writes.push(Write::Put(sequence_key, next));
+        }
+        let is_swapped = self.engine.transact(Swap::of(expected, writes)).await;
+        let mut cache = self.cache_mut();
+        cache.forget(account, name);
+        for view in views_before.keys().chain(views_after.keys()) {
+            cache.forget(account, view);
+        }
+        drop(cache);
+        let is_swapped = is_swapped?;
+        if is_swapped {
+            self.indexes.set_indexes(account, name, definitions::names(&after.indexes).len());
+            if definitions::has_work(&after.indexes) {
+                self.indexes.add_work(account, name);
+            }
+        }
+        Ok(is_swapped)
+    }
+
+    /// Drops a table or a view as it was read; false if it has changed since.
+    async fn drop_once(
+        self: &Arc<Self>,
+        account: AccountId,
+        name: &str,
+        now: Ticks,
+    ) -> Result<bool> {
+        let Stored { key, stored, record } = self.read_for_change(account, name).await?;
+        if let Some(view) = &record.view {
+            return self.drop_view(account, name, view, key, stored).await;
+        }
+        let dropped = Dropped { id: record.id.into(), kind: Kind::Table, at: now };
+        let mut expected = vec![(key.clone(), Some(stored))];
+        let mut writes = vec![Write::Delete(key), Write::Put(dropped.key(), dropped.encode())];
+        let views = views(name, &record);
+        for view in views.keys() {
+            let key = TableRecord::key(account, view);
+            expected.push((key.clone(), self.engine.get(&key).await?));
+            writes.push(Write::Delete(key));
+        }
+        let is_dropped = self.engine.transact(Swap::of(expected, writes).freeing_space()).await;
+        for view in views.keys() {
+            self.cache_mut().forget(account, view);
+        }
+        if matches!(is_dropped, Ok(true)) {
+            self.indexes.set_indexes(account, name, 0);
+            for index in &record.indexes.indexes {
+                self.indexes.statistics.forget(record.id, index.number);
+            }
+        }
+        Ok(is_dropped?)
+    }
+
+    /// Takes the name of a view away; the index stays.
+    async fn drop_view(
+        self: &Arc<Self>,
+        account: AccountId,
+        name: &str,
+        view: &ViewRecord,
+        key: Bytes,
+        stored: Bytes,
+    ) -> Result<bool> {
+        let lower = name.to_owned();
+        let table = view.table;
+        let removed: Result<bool> = self
+            .change_schema(account, &view.table_key_name, move |record| {
+                let mut was_there = false;
+                let indexes = record.indexes.indexes.iter_mut();
+                for index in indexes.filter(|_| record.id == table) {
+                    let is_named = |name: &String| name.eq_ignore_ascii_case(&lower);
+                    was_there |= index.browse_as.take_if(|name| is_named(name)).is_some();
+                }
+                Ok(was_there)
+            })
+            .await;
+        match removed {
+            Ok(true) => Ok(true),
+            // Of an index that is gone: the name alone.
+            Ok(false) | Err(Error::NotFound) => {
+                let writes = vec![Write::Delete(key.clone())];
+                let swap = Swap::of(vec![(key, Some(stored))], writes);
+                Ok(self.engine.transact(swap.freeing_space()).await?)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A record as it was read.
+struct Stored {
+    key: Bytes,
+    stored: Bytes,
+    record: TableRecord,
+}
+
+/// The views of a table's indexes: by the name that keys hold, the name as it was written and what it shows.
+fn views(table_key_name: &str, record: &TableRecord) -> BTreeMap<String, (String, ViewRecord)> {
+    let named = record.indexes.indexes.iter().filter(|index| index.state.is_named());
+    named
+        .filter_map(|index| {
+            let name = index.browse_as.clone()?;
+            let view = ViewRecord {
+                table: record.id,
+                table_key_name: table_key_name.to_owned(),
+                index: index.name.clone(),
+            };
+            Some((name.to_ascii_lowercase(), (name, view)))
+        })
+        .collect()
+}
+
+/// Writes, if rows are still as they were read.
+struct Swap {
+    keys: Vec<Bytes>,
+    expected: Vec<Option<Bytes>>,
+    writes: Vec<Write>,
+    frees_space: bool,
+}
+
+impl Swap {
+    fn of(expected: Vec<(Bytes, Option<Bytes>)>, writes: Vec<Write>) -> Self {
+        let (keys, expected) = expected.into_iter().unzip();
+        Self { keys, expected, writes, frees_space: false }
+    }
+
+    fn freeing_space(mut self) -> Self {
+        self.frees_space = true;
+        self
+    }
+}
+
+impl Transition for Swap {
+    type Verdict = bool;
+
+    fn keys(&self) -> &[Bytes] {
+        &self.keys
+    }
+
+    fn frees_space(&self) -> bool {
+        self.frees_space
+    }
+
+    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<bool> {
+        if values != self.expected {
+            return Decision::Abort(false);
+        }
+        for write in &self.writes {
+            match write.clone() {
+                Write::Put(key, value) => writes.put(key, value),
+                Write::Delete(key) => writes.delete(key),
+            }
+        }
+        Decision::Commit(true)
+    }
+}
+
+/// Collects the tables that have indexes.
+#[derive(Default)]
+struct IndexedTables {
+    tables: Vec<(AccountId, String, TableRecord)>,
+}
+
+impl Visitor for IndexedTables {
+    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        // What cannot be read is told when somebody asks for it.
+        if let (Ok(Key::Table { account, name }), Some(record)) =
+            (Key::decode(key), TableRecord::decode(value))
+            && !record.indexes.indexes.is_empty()
+        {
+            self.tables.push((account, name.to_owned(), record));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Collects what is known of indexes.
+#[derive(Default)]
+struct Builds {
+    found: Vec<(TableId, u16, BuildRecord)>,
+}
+
+impl Visitor for Builds {
+    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        if let (Ok(Key::IndexBuild { table, number }), Some(build)) =
+            (Key::decode(key), BuildRecord::decode(value))
+        {
+            self.found.push((table, number, build));
+        }
+        ControlFlow::Continue(())
+    }
+}

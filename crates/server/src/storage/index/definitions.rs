@@ -1,0 +1,398 @@
+//! The life of an index, as changes of the list in its table's record. Pure: who waits for what in between is the builder's.
+//!
+//! ```text
+//! (absent) -declare-> DeleteOnly -fence-> WriteOnly -fence-> Building -built-> Readable
+//! Readable -drop-> Retiring -fence-> Dropped -fence, sweep-> (absent)
+//! Building -violation-> Failed;  what was never readable is dropped without retiring
+//! ```
+//!
+//! A new definition under an old name is a new index beside the old one, which takes its place when it is readable.
+
+use tavola_wire::Ticks;
+use tavola_wire::table::index::{Include, IndexDefinition};
+
+use crate::storage::layout::{DefinitionTexts, IndexList, IndexRecord, IndexState};
+
+/// Indexes of a table: together with the next limit, a transaction of 4 MiB stays below 16 MiB.
+pub(crate) const INDEXES_PER_TABLE_MAX: usize = 16;
+/// Those of them that have a copy of the whole entity.
+pub(crate) const COPYING_INDEXES_PER_TABLE_MAX: usize = 3;
+/// Definitions of all tables of an account: their tables are kept in mind.
+pub(crate) const DEFINITIONS_PER_ACCOUNT_MAX: usize = 1000;
+
+/// Why an index is not declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LimitError {
+    #[error("A table can have at most {INDEXES_PER_TABLE_MAX} indexes.")]
+    Indexes,
+    #[error(
+        "A table can have at most {COPYING_INDEXES_PER_TABLE_MAX} indexes that include all properties."
+    )]
+    CopyingIndexes,
+    #[error("An account can have at most {DEFINITIONS_PER_ACCOUNT_MAX} indexes.")]
+    Definitions,
+    #[error("Too many indexes have been declared on this table ever; copy it to a new one.")]
+    Numbers,
+}
+
+/// The index of that name, as it was declared last.
+pub(crate) fn latest<'a>(list: &'a IndexList, name: &str) -> Option<&'a IndexRecord> {
+    list.indexes.iter().rev().find(|index| index.name == name && index.state.is_named())
+}
+
+/// The names of the indexes, each once, in the order of their first numbers.
+pub(crate) fn names(list: &IndexList) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for index in list.indexes.iter().filter(|index| index.state.is_named()) {
+        if !names.contains(&index.name.as_str()) {
+            names.push(&index.name);
+        }
+    }
+    names
+}
+
+/// Declares an index, or another definition for one. One that has failed begins again.
+///
+/// # Errors
+/// A limit of the table.
+pub(crate) fn declare(
+    list: &mut IndexList,
+    name: &str,
+    definition: &IndexDefinition,
+    browse_as: Option<&str>,
+    now: Ticks,
+) -> Result<(), LimitError> {
+    let texts = DefinitionTexts::of(definition);
+    let before = latest(list, name).cloned();
+    check_limits(list, name, definition)?;
+    let is_same =
+        |index: &IndexRecord| index.definition == texts && index.state != IndexState::Failed;
+    match before {
+        Some(before) if is_same(&before) => {}
+        // Back to what it still is, because the new one was not ready.
+        Some(before) if readable_before(list, &before).is_some_and(is_same) => {
+            set_state(list, before.number, IndexState::Dropped, now);
+        }
+        Some(before) => {
+            let replaces = match before.state {
+                IndexState::Readable => Some(before.number),
+                _ => before.replaces,
+            };
+            if before.state != IndexState::Readable {
+                set_state(list, before.number, IndexState::Dropped, now);
+            }
+            push(list, name, texts, replaces, now)?;
+        }
+        None => push(list, name, texts, None, now)?,
+    }
+    let named = |index: &&mut IndexRecord| index.name == name && index.state.is_named();
+    for index in list.indexes.iter_mut().filter(named) {
+        if index.browse_as.as_deref() != browse_as {
+            index.browse_as = browse_as.map(str::to_owned);
+        }
+        index.changed = now;
+    }
+    Ok(())
+}
+
+/// Drops the index of that name.
+pub(crate) fn drop_index(list: &mut IndexList, name: &str, now: Ticks) {
+    let named = |index: &&mut IndexRecord| index.name == name && index.state.is_named();
+    for index in list.indexes.iter_mut().filter(named) {
+        index.state = match index.state {
+            IndexState::Readable => IndexState::Retiring,
+            _ => IndexState::Dropped,
+        };
+        index.browse_as = None;
+        index.changed = now;
+    }
+}
+
+/// An index can be read from now on, and the one that it replaces goes.
+pub(crate) fn finish_build(list: &mut IndexList, number: u16, now: Ticks) {
+    let Some(built) = find(list, number) else { return };
+    if built.state != IndexState::Building {
+        return;
+    }
+    let replaced = built.replaces.take();
+    set_state(list, number, IndexState::Readable, now);
+    if let Some(replaced) = replaced
+        && find(list, replaced).is_some_and(|index| index.state == IndexState::Readable)
+    {
+        set_state(list, replaced, IndexState::Retiring, now);
+        if let Some(replaced) = find(list, replaced) {
+            replaced.browse_as = None;
+        }
+    }
+}
+
+/// An index cannot be completed.
+pub(crate) fn fail(list: &mut IndexList, number: u16, why: &str, now: Ticks) {
+    if let Some(index) = find(list, number)
+        && matches!(
+            index.state,
+            IndexState::Building | IndexState::WriteOnly | IndexState::Readable
+        )
+    {
+        index.error = why.to_owned();
+        set_state(list, number, IndexState::Failed, now);
+    }
+}
+
+/// Whether an index waits for a fence.
+pub(crate) fn has_steps(list: &IndexList) -> bool {
+    list.indexes.iter().any(|index| next_state(index.state).is_some() || is_swept(index.state))
+}
+
+/// Whether there is anything to do for the indexes.
+pub(crate) fn has_work(list: &IndexList) -> bool {
+    has_steps(list) || next_build(list).is_some()
+}
+
+/// The index that is built next.
+pub(crate) fn next_build(list: &IndexList) -> Option<&IndexRecord> {
+    list.indexes.iter().find(|index| index.state == IndexState::Building)
+}
+
+/// Those whose rows can be swept once the fence has passed.
+pub(crate) fn swept(list: &IndexList) -> impl Iterator<Item = u16> {
+    list.indexes.iter().filter(|index| is_swept(index.state)).map(|index| index.number)
+}
+
+/// The steps that may be taken when nobody works with a list older than `seen` any more, and the rows of what
+/// [`swept`] names are gone.
+pub(crate) fn advance(list: &mut IndexList, seen: &IndexList, now: Ticks) {
+    let was = |index: &IndexRecord| {
+        let same = |seen: &&IndexRecord| seen.number == index.number && seen.state == index.state;
+        seen.indexes.iter().find(same).is_some()
+    };
+    list.indexes.retain(|index| !(is_swept(index.state) && was(index)));
+    for index in &mut list.indexes {
+        if let Some(next) = next_state(index.state)
+            && was(index)
+        {
+            index.state = next;
+            index.changed = now.max(Ticks(index.changed.0 + 1));
+        }
+    }
+}
+
+fn next_state(state: IndexState) -> Option<IndexState> {
+    match state {
+        IndexState::DeleteOnly => Some(IndexState::WriteOnly),
+        IndexState::WriteOnly => Some(IndexState::Building),
+        IndexState::Retiring => Some(IndexState::Dropped),
+        IndexState::Building | IndexState::Readable | IndexState::Failed | IndexState::Dropped => {
+            None
+        }
+    }
+}
+
+fn is_swept(state: IndexState) -> bool {
+    state == IndexState::Dropped
+}
+
+/// The index that is still used in the place of one that is not ready.
+fn readable_before<'a>(list: &'a IndexList, index: &IndexRecord) -> Option<&'a IndexRecord> {
+    let replaced = index.replaces?;
+    let is_readable =
+        |index: &&IndexRecord| index.number == replaced && index.state == IndexState::Readable;
+    list.indexes.iter().find(is_readable)
+}
+
+fn check_limits(
+    list: &IndexList,
+    name: &str,
+    definition: &IndexDefinition,
+) -> Result<(), LimitError> {
+    let others: Vec<_> = names(list).into_iter().filter(|other| *other != name).collect();
+    if others.len() >= INDEXES_PER_TABLE_MAX {
+        return Err(LimitError::Indexes);
+    }
+    let copies = |name: &&&str| {
+        latest(list, name).is_some_and(|index| index.definition.include.trim() == "*")
+    };
+    let copying = others.iter().filter(copies).count();
+    if definition.include == Include::All && copying >= COPYING_INDEXES_PER_TABLE_MAX {
+        return Err(LimitError::CopyingIndexes);
+    }
+    Ok(())
+}
+
+fn push(
+    list: &mut IndexList,
+    name: &str,
+    definition: DefinitionTexts,
+    replaces: Option<u16>,
+    now: Ticks,
+) -> Result<(), LimitError> {
+    list.last_number = list.last_number.checked_add(1).ok_or(LimitError::Numbers)?;
+    list.indexes.push(IndexRecord {
+        number: list.last_number,
+        name: name.to_owned(),
+        definition,
+        state: IndexState::DeleteOnly,
+        browse_as: None,
+        replaces,
+        changed: now,
+        error: String::new(),
+    });
+    Ok(())
+}
+
+fn find(list: &mut IndexList, number: u16) -> Option<&mut IndexRecord> {
+    list.indexes.iter_mut().find(|index| index.number == number)
+}
+
+fn set_state(list: &mut IndexList, number: u16, state: IndexState, now: Ticks) {
+    if let Some(index) = find(list, number) {
+        index.state = state;
+        index.changed = now.max(Ticks(index.changed.0 + 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Ticks = Ticks(1000);
+
+    fn definition(keys: &str, include: &str) -> IndexDefinition {
+        IndexDefinition::parse(keys, include, "", false).unwrap()
+    }
+
+    fn declared(list: &mut IndexList, name: &str, keys: &str) {
+        declare(list, name, &definition(keys, ""), None, NOW).unwrap();
+    }
+
+    fn states(list: &IndexList) -> Vec<(u16, IndexState)> {
+        list.indexes.iter().map(|index| (index.number, index.state)).collect()
+    }
+
+    /// Every step that needs nobody but the builder.
+    fn settle(list: &mut IndexList) {
+        while has_work(list) {
+            let seen = list.clone();
+            advance(list, &seen, NOW);
+            if let Some(number) = next_build(list).map(|index| index.number) {
+                finish_build(list, number, NOW);
+            }
+        }
+    }
+
+    #[test]
+    fn an_index_passes_through_every_state() {
+        use IndexState::*;
+        let mut list = IndexList::default();
+        declared(&mut list, "ByTown", "Town");
+        let mut step = |expected: &[(u16, IndexState)], change: &dyn Fn(&mut IndexList)| {
+            change(&mut list);
+            assert_eq!(states(&list), expected);
+        };
+        let advance = |list: &mut IndexList| {
+            let seen = list.clone();
+            super::advance(list, &seen, NOW);
+        };
+        step(&[(1, DeleteOnly)], &|_| {});
+        step(&[(1, WriteOnly)], &advance);
+        step(&[(1, Building)], &advance);
+        step(&[(1, Building)], &advance);
+        step(&[(1, Readable)], &|list| finish_build(list, 1, NOW));
+        step(&[(1, Readable)], &advance);
+        step(&[(1, Retiring)], &|list| drop_index(list, "ByTown", NOW));
+        step(&[(1, Dropped)], &advance);
+        step(&[], &advance);
+        declared(&mut list, "ByTown", "Town");
+        assert_eq!(states(&list), [(2, DeleteOnly)]);
+    }
+
+    /// A step is for those that were seen before the fence.
+    #[test]
+    fn what_came_after_the_fence_waits_for_the_next() {
+        let mut list = IndexList::default();
+        declared(&mut list, "A", "A");
+        let seen = list.clone();
+        declared(&mut list, "B", "B");
+        advance(&mut list, &seen, NOW);
+        assert_eq!(states(&list), [(1, IndexState::WriteOnly), (2, IndexState::DeleteOnly)]);
+        // What was dropped meanwhile does not come back.
+        let seen = list.clone();
+        drop_index(&mut list, "A", NOW);
+        advance(&mut list, &seen, NOW);
+        assert_eq!(states(&list), [(1, IndexState::Dropped), (2, IndexState::WriteOnly)]);
+    }
+
+    #[test]
+    fn a_new_definition_takes_the_place_of_the_old_when_it_is_readable() {
+        let mut list = IndexList::default();
+        declared(&mut list, "A", "Town");
+        settle(&mut list);
+        declared(&mut list, "A", "Town");
+        assert_eq!(states(&list), [(1, IndexState::Readable)]);
+        declared(&mut list, "A", "Town,Name");
+        assert_eq!(states(&list), [(1, IndexState::Readable), (2, IndexState::DeleteOnly)]);
+        assert_eq!(latest(&list, "A").unwrap().definition.keys, "Town,Name");
+        // And another, before the first is ready: the old one stays until the last is.
+        declared(&mut list, "A", "Name");
+        assert_eq!(
+            states(&list),
+            [(1, IndexState::Readable), (2, IndexState::Dropped), (3, IndexState::DeleteOnly)]
+        );
+        // Back to what it was: nothing needs to be built.
+        let mut back = list.clone();
+        declared(&mut back, "A", "Town");
+        settle(&mut back);
+        assert_eq!(states(&back), [(1, IndexState::Readable)]);
+        settle(&mut list);
+        assert_eq!(states(&list), [(3, IndexState::Readable)]);
+        assert_eq!(list.last_number, 3);
+    }
+
+    #[test]
+    fn what_has_failed_begins_again_when_it_is_declared_again() {
+        let mut list = IndexList::default();
+        declared(&mut list, "A", "Town");
+        for _ in 0..2 {
+            let seen = list.clone();
+            advance(&mut list, &seen, NOW);
+        }
+        fail(&mut list, 1, "why", NOW);
+        assert_eq!(states(&list), [(1, IndexState::Failed)]);
+        assert_eq!(latest(&list, "A").unwrap().error, "why");
+        assert!(!has_work(&list));
+        declared(&mut list, "A", "Town");
+        assert_eq!(states(&list), [(1, IndexState::Dropped), (2, IndexState::DeleteOnly)]);
+    }
+
+    #[test]
+    fn limits_count_names() {
+        let mut list = IndexList::default();
+        let all = |number: usize| {
+            declare(
+                &mut IndexList::default(),
+                &format!("A{number}"),
+                &definition("A", "*"),
+                None,
+                NOW,
+            )
+        };
+        all(0).unwrap();
+        for number in 0..INDEXES_PER_TABLE_MAX {
+            let include = if number < COPYING_INDEXES_PER_TABLE_MAX { "*" } else { "" };
+            declare(&mut list, &format!("A{number}"), &definition("A", include), None, NOW)
+                .unwrap();
+        }
+        let one_more = declare(&mut list, "B", &definition("A", ""), None, NOW);
+        assert_eq!(one_more, Err(LimitError::Indexes));
+        // Another definition for one that is there.
+        let copying = declare(&mut list, "A9", &definition("A", "*"), None, NOW);
+        assert_eq!(copying, Err(LimitError::CopyingIndexes));
+        declare(&mut list, "A0", &definition("B", "*"), None, NOW).unwrap();
+        list.last_number = u16::MAX;
+        drop_index(&mut list, "A5", NOW);
+        assert_eq!(
+            declare(&mut list, "B", &definition("A", ""), None, NOW),
+            Err(LimitError::Numbers)
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! What is known of an index beside its definition: numbers that steer, and decide nothing.
+//!
+//! They live in memory, shared by all who hold the index, and are kept in its build record now and then. After a crash
+//! those of the last minute are missing.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tavola_wire::Ticks;
+
+use crate::storage::layout::{BuildRecord, TableId};
+
+/// The numbers of one index.
+#[derive(Debug, Default)]
+pub(crate) struct IndexStatistics {
+    /// Entities of the table: seen by the build, and changes since.
+    rows: AtomicU64,
+    /// Rows of the index, likewise.
+    entries: AtomicU64,
+    /// Bytes of these rows, as the build found them.
+    bytes: AtomicU64,
+    off_type: AtomicU64,
+    distinct: AtomicU64,
+    largest: AtomicU64,
+    uses: AtomicU64,
+    /// Ticks; 0 is never.
+    last_used: AtomicI64,
+    /// Whether there is something to keep.
+    is_changed: AtomicBool,
+    /// What the last verification came to, in words.
+    verification: Mutex<Option<Arc<str>>>,
+}
+
+impl IndexStatistics {
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Counts a query that used it.
+    pub(crate) fn note_use(&self, now: Ticks) {
+        self.uses.fetch_add(1, Ordering::Relaxed);
+        self.last_used.store(now.0, Ordering::Relaxed);
+        self.is_changed.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts changes that were committed.
+    pub(crate) fn note_changes(&self, rows: i64, entries: i64) {
+        add(&self.rows, rows);
+        add(&self.entries, entries);
+        self.is_changed.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes over what a build has found, or what was kept.
+    pub(crate) fn set(&self, build: &BuildRecord) {
+        let BuildRecord { rows, entries, bytes, off_type, distinct, largest, .. } = *build;
+        let all = [
+            (&self.rows, rows),
+            (&self.entries, entries),
+            (&self.bytes, bytes),
+            (&self.off_type, off_type),
+            (&self.distinct, distinct),
+            (&self.largest, largest),
+        ];
+        for (number, value) in all {
+            number.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes over the uses that were kept.
+    pub(crate) fn set_uses(&self, build: &BuildRecord) {
+        self.uses.store(build.uses, Ordering::Relaxed);
+        self.last_used.store(build.last_used.map_or(0, |used| used.0), Ordering::Relaxed);
+    }
+
+    /// What there is to keep. Its position is left empty.
+    pub(crate) fn get(&self) -> BuildRecord {
+        let number = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        let last_used = self.last_used.load(Ordering::Relaxed);
+        BuildRecord {
+            is_done: false,
+            rows: number(&self.rows),
+            entries: number(&self.entries),
+            bytes: number(&self.bytes),
+            off_type: number(&self.off_type),
+            distinct: number(&self.distinct),
+            largest: number(&self.largest),
+            uses: number(&self.uses),
+            last_used: (last_used != 0).then_some(Ticks(last_used)),
+            position: Bytes::new(),
+        }
+    }
+
+    /// Whether there is something to keep, which the caller does.
+    pub(crate) fn take_changed(&self) -> bool {
+        self.is_changed.swap(false, Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_verification(&self, words: impl Into<Arc<str>>) {
+        *self.verification.lock().unwrap_or_else(PoisonError::into_inner) = Some(words.into());
+    }
+
+    pub(crate) fn verification(&self) -> Option<Arc<str>> {
+        self.verification.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn add(number: &AtomicU64, change: i64) {
+    if change != 0 {
+        // Estimates: what was counted twice or not at all must not make one wrap.
+        let _ = number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |number| {
+            Some(number.saturating_add_signed(change))
+        });
+    }
+}
+
+/// The numbers of all indexes.
+#[derive(Debug, Default)]
+pub(crate) struct StatisticsList {
+    by_index: Mutex<HashMap<(TableId, u16), Arc<IndexStatistics>>>,
+}
+
+impl StatisticsList {
+    /// The numbers of an index, the same for all who ask.
+    pub(crate) fn of(&self, table: TableId, number: u16) -> Arc<IndexStatistics> {
+        let mut by_index = self.by_index.lock().unwrap_or_else(PoisonError::into_inner);
+        by_index.entry((table, number)).or_default().clone()
+    }
+
+    /// The index is gone.
+    pub(crate) fn forget(&self, table: TableId, number: u16) {
+        self.by_index.lock().unwrap_or_else(PoisonError::into_inner).remove(&(table, number));
+    }
+
+    /// Those with something to keep, which the caller does.
+    pub(crate) fn changed(&self) -> Vec<(TableId, u16, Arc<IndexStatistics>)> {
+        let by_index = self.by_index.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = by_index.iter().filter(|(_, statistics)| statistics.take_changed());
+        changed.map(|((table, number), statistics)| (*table, *number, statistics.clone())).collect()
+    }
+}

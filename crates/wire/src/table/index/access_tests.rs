@@ -1,0 +1,112 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::table::filter::{Program, Scratch, parse};
+use crate::table::index::tests_support::{comparison, entity, expression};
+use crate::table::index::{RowMaker, RowScratch};
+use crate::table::stored::EntityRef;
+
+fn access(keys: &str, index_filter: &str, filter: &str) -> Result<Access, NotUsable> {
+    let definition = IndexDefinition::parse(keys, "", index_filter, false).unwrap();
+    definition.access(&parse(filter).unwrap())
+}
+
+/// The access in a line: how many ranges, whether they are ordered, how many leading points.
+fn shown(keys: &str, index_filter: &str, filter: &str) -> String {
+    match access(keys, index_filter, filter) {
+        Ok(access) => {
+            let order = if access.is_ordered() { "ordered" } else { "sorted" };
+            format!("{} {order} {}", access.ranges.len(), access.leading_points)
+        }
+        Err(why) => format!("{why:?}"),
+    }
+}
+
+#[test]
+fn filters_become_ranges() {
+    let cases = [
+        ("Town", "Town eq 'X'", "1 ordered 1"),
+        ("Town", "Town eq 'X' and Age gt 30", "1 ordered 1"),
+        ("Town", "Town eq 'X' or Town eq 'Y'", "2 ordered 1"),
+        ("Town", "Age eq 30", "Unrelated"),
+        ("Town", "Town eq 'X' or Age eq 3", "Unrelated"),
+        ("Town", "not (Town eq 'X')", "SkipMissing"),
+        ("Town?", "not (Town eq 'X')", "2 sorted 0"),
+        ("Town", "Town ne 'X'", "2 sorted 0"),
+        ("Age", "Age eq 30", "3 ordered 1"),
+        ("Age", "Age eq 30 and Age gt 31", "0 ordered 1"),
+        ("Town,LastName", "Town eq 'X'", "1 sorted 1"),
+        ("Town,LastName!", "Town eq 'X'", "SkipMissing"),
+        ("Town,LastName", "Town eq 'X' and LastName eq 'Y'", "1 ordered 2"),
+        ("Town,LastName", "LastName eq 'Y'", "Unrelated"),
+        ("Name", "Name ge 'An' and Name lt 'Ao'", "1 sorted 0"),
+        ("PartitionKey,Email", "PartitionKey eq 'p' and Email eq 'e'", "1 ordered 2"),
+        ("PartitionKey,Email", "Email eq 'e'", "Unrelated"),
+        ("Town,Age", "(Town eq 'X' or Town eq 'Y') and (Age eq 1L or Age eq 2L)", "8 ordered 2"),
+        ("Town", "false", "0 ordered 1"),
+        ("Town", "true", "Unrelated"),
+    ];
+    for (keys, filter, expected) in cases {
+        assert_eq!(shown(keys, "", filter), expected, "{keys}: {filter}");
+    }
+    let many: Vec<_> = (0..=RANGES_MAX).map(|number| format!("Town eq '{number}'")).collect();
+    assert_eq!(shown("Town", "", &many.join(" or ")), "TooManyRanges");
+}
+
+#[test]
+fn a_partial_index_serves_filters_that_imply_it() {
+    let cases = [
+        ("Status eq 'open'", "Town eq 'X' and Status eq 'open'", "1 ordered 1"),
+        ("Status ne 'done'", "Town eq 'X' and Status eq 'open'", "1 ordered 1"),
+        ("Status eq 'open'", "Town eq 'X'", "Partial"),
+        ("Status eq 'open'", "Town eq 'X' and (Status eq 'open' or Age eq 1)", "Partial"),
+        ("Age ge 18", "Town eq 'X' and Age ge 21", "1 ordered 1"),
+        ("Age ge 18", "Town eq 'X' and Age ge 17", "Partial"),
+        ("Age ge 18", "Town eq 'X' and not (Age lt 18)", "Partial"),
+    ];
+    for (index_filter, filter, expected) in cases {
+        assert_eq!(shown("Town", index_filter, filter), expected, "{index_filter}: {filter}");
+    }
+}
+
+const NAMES: &[&str] = &["A", "B", "C"];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// The one thing that answers rest on: an entity that matches has a row, and it lies in the ranges.
+    #[test]
+    fn no_match_is_left_out(
+        bytes in entity(NAMES),
+        filter in expression(NAMES),
+        term in comparison(NAMES),
+        keys in prop::sample::select(vec!["A", "A?", "A,B", "A,B!", "B?,A,C", "PartitionKey,A"]),
+        partial: bool,
+        unique: bool,
+    ) {
+        let mut definition = IndexDefinition::parse(keys, "", "", unique).unwrap();
+        definition.part_bytes_max = 8;
+        definition.filter = partial.then_some(Expr::Compare(term));
+        let entity = EntityRef::parse(&bytes).unwrap();
+        let program = Program::new(&filter);
+        let is_match = program.matches(b"p\0r", entity, &mut Scratch::default()).unwrap();
+        let Ok(access) = definition.access(&filter) else { return Ok(()) };
+        let mut is_found = false;
+        let mut is_row = false;
+        RowMaker::new([&definition]).rows(b"p\0r", entity, &mut RowScratch::default(), |_, row| {
+            is_row = true;
+            let key = row.parts_and_suffix;
+            let holding: Vec<_> =
+                access.ranges.iter().filter(|it| *it.start <= *key && *key < *it.end).collect();
+            assert!(holding.len() <= 1, "ranges overlap");
+            let read = RowRef::read(&definition, key, row.value).unwrap();
+            is_found = !holding.is_empty() && access.allows(&read);
+            if let Some(beginning) = holding.first().and_then(|range| range.ordered.as_ref()) {
+                let suffix = &key[holding[0].start.len()..];
+                let expected = if unique { vec![] } else { [&beginning[..], suffix].concat() };
+                assert!(unique || *expected == *read.entity_key);
+            }
+        }).unwrap();
+        prop_assert!(!is_match || is_found, "{} with {} (row: {})", filter, keys, is_row);
+    }
+}
