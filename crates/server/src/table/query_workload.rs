@@ -11,6 +11,9 @@ use crate::storage::catalogue::Table;
 use crate::workload::PageFigures;
 use crate::workload::hot_partitions::PartitionRequest;
 
+/// Rows that a page examines in vain before it counts: looking one up by an index takes as long as scanning some.
+const ROWS_IN_VAIN_MIN: u64 = 16;
+
 /// How a page found its rows.
 pub(super) struct QueryPage<'q> {
     /// None if the keys say all of it.
@@ -37,11 +40,10 @@ pub(super) fn note(
             writes: 0,
         });
     }
-    let Some(filter) = query.filter.filter(|_| query.kind != QueryKind::Point) else { return };
+    let Some(filter) = query.filter.filter(|_| query.is_costly(page)) else { return };
     let options = &context.head.query;
     let figures = PageFigures {
-        // A page that an index has found is no scan.
-        kind: if query.uses_index { query.kind.min(QueryKind::Range) } else { query.kind },
+        kind: query.kind,
         is_first: options.next_partition_key().is_none(),
         examined: page.examined,
         returned: page.returned as u64,
@@ -53,6 +55,12 @@ pub(super) fn note(
 }
 
 impl QueryPage<'_> {
+    /// Whether an index could have found the page faster: not if one did, or if there was little to find it among.
+    fn is_costly(&self, page: &FinishedPage) -> bool {
+        let in_vain = page.examined.saturating_sub(page.returned as u64);
+        !self.uses_index && self.kind >= QueryKind::PartitionScan && in_vain >= ROWS_IN_VAIN_MIN
+    }
+
     /// The partition that it looks into, if it is one.
     fn partition(&self) -> Option<Cow<'_, str>> {
         match self.spans {

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tavola_wire::table::names::key_problem;
+
 use super::space_saving::SpaceSaving;
 use crate::storage::layout::{AccountId, TableId};
 
@@ -114,6 +116,10 @@ impl HotPartitions {
 
     #[cold]
     fn note_sampled(&self, thread: usize, request: PartitionRequest<'_>) {
+        // Filters may ask for what no partition is called.
+        if key_problem(request.partition_key).is_some() {
+            return;
+        }
         let key = self.hasher.hash_one((request.table.0, request.partition_key));
         // Whoever finds the sketch in use is not counted: nobody waits for a count.
         if let Ok(mut counts) = self.sketches[thread % self.sketches.len()].try_lock() {
@@ -311,6 +317,19 @@ mod tests {
         let writes = hot.writes(TableId(1), start) as f64;
         assert!((writes - 32_000.0).abs() < 3_200.0, "{writes}");
         assert_eq!(hot.hottest(AccountId(2), start), []);
+    }
+
+    #[test]
+    fn what_is_no_partition_key_is_not_counted() {
+        let start = Instant::now();
+        let hot = HotPartitions::new(start);
+        let long = "x".repeat(1000);
+        for _ in 0..200 {
+            for partition in ["a/b", "a\0b", &long] {
+                hot.note(request(1, partition));
+            }
+        }
+        assert_eq!(hot.hottest(ACCOUNT, start + Duration::from_secs(1)), []);
     }
 
     #[test]

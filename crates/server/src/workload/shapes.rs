@@ -1,8 +1,7 @@
 //! The shapes of the queries that ran, and what each of them cost.
 //!
 //! One look per page, never per row. Of many shapes those stay that made the server look at most rows: whatever is
-//! behind 1/512 of all rows examined is among them. Queries for one full key are not counted: they cost nothing that
-//! could be saved.
+//! behind 1/512 of all rows examined is among them. Only pages that an index could have found faster are shown to it.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -90,7 +89,8 @@ impl QueryShapes {
             table_name: table_name.to_owned(),
             text: shape::shown(text),
             terms: Terms::of(expr),
-            select,
+            // What is too much to keep is too much for an index.
+            select: if shape::is_small(select.iter()) { select } else { BTreeSet::new() },
             kind: page.kind,
             executions: 0,
             examined: 0,
