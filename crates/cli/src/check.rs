@@ -41,6 +41,9 @@ fn print(report: &CheckReport, options: &CheckOptions) -> std::io::Result<()> {
         "Found {} accounts, {} tables, {} entities; {} dropped tables await the sweeper",
         report.accounts, report.tables, report.entities, report.dropped_tables
     )?;
+    if report.index_rows > 0 {
+        writeln!(stdout, "Found {} rows of indexes", report.index_rows)?;
+    }
     if files.leftovers > 0 {
         writeln!(
             stdout,

@@ -7,6 +7,7 @@ mod config;
 mod connection;
 mod health;
 mod hot;
+mod index;
 mod logging;
 mod options;
 mod private;
@@ -22,6 +23,7 @@ use crate::cert::CertOptions;
 use crate::check::CheckOptions;
 use crate::health::HealthOptions;
 use crate::hot::HotOptions;
+use crate::index::IndexOptions;
 use crate::options::ServeOptions;
 use crate::salvage::SalvageOptions;
 
@@ -57,6 +59,8 @@ enum Command {
     Cert(CertOptions),
     /// Ask a running service whether it is well
     Health(HealthOptions),
+    /// Declare, show, verify and drop indexes of tables
+    Index(IndexOptions),
     /// Propose indexes for the queries that ran
     Advise(AdviseOptions),
     /// Show the partitions that are asked for most
@@ -72,6 +76,7 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Salvage(options)) => salvage::run(&options),
         Some(Command::Cert(options)) => cert::run(&options),
         Some(Command::Health(options)) => health::run(&options),
+        Some(Command::Index(options)) => index::run(&options),
         Some(Command::Advise(options)) => advise::run(&options),
         Some(Command::Hot(options)) => hot::run(&options),
     }

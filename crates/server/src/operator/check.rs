@@ -15,7 +15,9 @@ use tavola_wire::table::names::{TableName, key_problem};
 use tavola_wire::table::stored::{EntityRef, check_entity as check_limits, check_name};
 use tavola_wire::xml::acl;
 
+use super::check_indexes::IndexCheck;
 use crate::storage::features;
+use crate::storage::index::sketch::Sketch;
 use crate::storage::layout::{
     AccountId, BuildRecord, Dropped, Family, Key, KeyError, Record, ResourceId, TableId,
     TableRecord, account, properties, sequence,
@@ -32,6 +34,7 @@ pub struct CheckReport {
     pub tables: u64,
     pub dropped_tables: u64,
     pub entities: u64,
+    pub index_rows: u64,
     /// Problems of rows, at most the first hundred.
     pub row_problems: Vec<String>,
     pub row_problem_count: u64,
@@ -79,12 +82,13 @@ pub fn check(
 }
 
 fn check_rows(rows: &CheckedRows, report: &mut CheckReport, progress: Progress) -> Problems {
-    // Entities are in the midst by key, but need what the others say.
-    let entities = Family::Entity.range();
+    // Entities and rows of indexes are in the midst by key, but need what the others say.
+    let (entities, indexes) = (Family::Entity.range(), Family::Index.range());
     let before = KeyRange { start: Bytes::from_static(&[0]), end: entities.start.clone() };
-    let after = KeyRange { start: entities.end.clone(), end: Bytes::from_static(&[0xFF; 9]) };
+    let between = KeyRange { start: entities.end.clone(), end: indexes.start };
+    let after = KeyRange { start: indexes.end, end: Bytes::from_static(&[0xFF; 9]) };
     let mut found = Rows::new(progress);
-    for range in [before, after] {
+    for range in [before, between, after] {
         found = match rows.scan(&range, found) {
             Ok(found) => found.at_the_end(),
             Err(error) => return Problems::one(format!("the catalogue cannot be read: {error}")),
@@ -95,8 +99,11 @@ fn check_rows(rows: &CheckedRows, report: &mut CheckReport, progress: Progress) 
     report.tables = found.tables.len() as u64;
     report.dropped_tables = found.dropped.len() as u64;
     match rows.scan(&entities, found) {
-        Ok(found) => {
+        Ok(mut found) => {
             report.entities = found.entities;
+            let dropped = found.dropped;
+            let is_dropped = move |id| dropped.contains(&id);
+            report.index_rows = found.indexes.check_rows(rows, is_dropped, &mut found.problems);
             found.problems
         }
         Err(error) => Problems::one(format!("the entities cannot all be read: {error}")),
@@ -106,7 +113,7 @@ fn check_rows(rows: &CheckedRows, report: &mut CheckReport, progress: Progress) 
 type Progress = Box<dyn FnMut(CheckProgress) + Send>;
 
 #[derive(Default)]
-struct Problems {
+pub(super) struct Problems {
     told: Vec<String>,
     count: u64,
 }
@@ -116,11 +123,21 @@ impl Problems {
         Self { told: vec![problem], count: 1 }
     }
 
-    fn add(&mut self, key: &[u8], problem: &str) {
+    pub(super) fn add(&mut self, key: &[u8], problem: &str) {
+        self.tell(format!("row {}: {problem}", key.escape_ascii()));
+    }
+
+    pub(super) fn tell(&mut self, problem: String) {
         self.count += 1;
         if self.told.len() < PROBLEMS_MAX {
-            self.told.push(format!("row {}: {problem}", key.escape_ascii()));
+            self.told.push(problem);
         }
+    }
+
+    pub(super) fn append(&mut self, others: Self) {
+        let untold = others.count - others.told.len() as u64;
+        others.told.into_iter().for_each(|problem| self.tell(problem));
+        self.count += untold;
     }
 }
 
@@ -135,6 +152,9 @@ struct Rows {
     /// Keys of the rows of tables.
     tables: HashMap<TableId, Vec<u8>>,
     dropped: HashSet<ResourceId>,
+    indexes: IndexCheck,
+    /// Builds of indexes: table and number, with the keys of the rows.
+    builds: Vec<(TableId, u16, Vec<u8>)>,
     entities: u64,
     problems: Problems,
     last_key: Vec<u8>,
@@ -167,6 +187,8 @@ impl Rows {
             account_uses: Vec::new(),
             tables: HashMap::new(),
             dropped: HashSet::new(),
+            indexes: IndexCheck::default(),
+            builds: Vec::new(),
             entities: 0,
             problems: Problems::default(),
             last_key: Vec::new(),
@@ -193,9 +215,15 @@ impl Rows {
                 read.map(drop).ok_or("its service properties cannot be read")
             }
             Key::Dropped { id } => self.check_dropped(key, id, value),
-            Key::Index { .. } | Key::IndexSketch { .. } => Ok(()),
-            Key::IndexBuild { .. } => {
-                BuildRecord::decode(value).map(drop).ok_or("its state of a build cannot be read")
+            // In a scan of their own.
+            Key::Index { .. } => Ok(()),
+            Key::IndexSketch { table, number } => {
+                self.builds.push((table, number, key.to_vec()));
+                Sketch::decode(value).map(drop).ok_or("the sketch of an index cannot be read")
+            }
+            Key::IndexBuild { table, number } => {
+                self.builds.push((table, number, key.to_vec()));
+                BuildRecord::decode(value).map(drop).ok_or("the state of a build cannot be read")
             }
             Key::Features if features::are_known(value) => Ok(()),
             Key::Features => Err("it names a feature that this version does not know"),
@@ -240,6 +268,7 @@ impl Rows {
         if !is_moment(record.created) {
             return Err("its time of creation is out of range");
         }
+        self.indexes.see(key, &record)?;
         if !record.policies.is_empty() {
             acl::parse(&record.policies).map_err(|_| "its access policies cannot be read")?;
         }
@@ -280,6 +309,13 @@ impl Rows {
                 self.problems.add(&key, "it belongs to no account");
             }
         }
+        let dropped = &self.dropped;
+        for (table, number, key) in std::mem::take(&mut self.builds) {
+            if !self.indexes.has(table, number, |id| dropped.contains(&id)) {
+                self.problems.add(&key, "it belongs to no index");
+            }
+        }
+        self.indexes.compare_views(&mut self.problems);
         for (id, key) in &self.tables {
             let id = ResourceId::from(*id);
             if self.dropped.contains(&id) || self.accounts.contains(&AccountId(id.0)) {

@@ -1,4 +1,5 @@
 //! What an operator does with a data folder that no service uses.
 
 pub(crate) mod check;
+mod check_indexes;
 pub(crate) mod salvage;

@@ -133,9 +133,10 @@ async fn query_stored(
 ) -> Result<Found> {
     let Asked { plan, format, top, deadline, .. } = asked;
     let Plan { spans, kind, residual, filter } = plan;
+    let is_asked = residual.is_some() && top > 0;
     let memory = context.state.memory_budget.reservation();
     let page = |format| Page::new(format, residual, top, deadline, memory);
-    let indexed = filter.as_ref().filter(|_| top > 0 && !table.schema.is_empty());
+    let indexed = filter.as_ref().filter(|_| is_asked && !table.schema.is_empty());
     let (page, used) = match indexed {
         None if top == 0 => (page(format), IndexUse::default()),
         None => (scan_spans(context, table, &spans, page(format)).await?, IndexUse::default()),

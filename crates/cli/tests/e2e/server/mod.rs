@@ -1,7 +1,7 @@
 //! What every service has in common: who may ask, what strangers and crashes can do, starting and stopping.
 
 pub(crate) mod bearer;
-mod check;
+pub(crate) mod check;
 mod crash;
 #[cfg(unix)]
 mod damage;

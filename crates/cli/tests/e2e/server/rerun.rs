@@ -13,10 +13,11 @@ use crate::support::server::RERUN;
 use crate::support::{Client, Launch};
 
 /// Everything that writes: entities, transactions, conditions, tables, properties, and long histories with restarts.
-const REPEATED: [&str; 6] = [
+const REPEATED: [&str; 7] = [
     "table::batch::",
     "table::conditions::",
     "table::entities::",
+    "table::indexes::",
     "table::model::a_long_random_sequence",
     "table::service::",
     "table::tables::",

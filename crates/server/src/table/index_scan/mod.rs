@@ -225,6 +225,10 @@ impl<R: Reader> Run<'_, R> {
                 next_look = look_ups + NEXT_LOOK;
             }
         }
+        if entries.is_second_alone {
+            self.used.names.clear();
+            self.note(How::Ordered, second.map_or(&[][..], std::slice::from_ref));
+        }
         if entries.is_intersected {
             self.note(How::Intersected, second.map_or(&[][..], std::slice::from_ref));
         }

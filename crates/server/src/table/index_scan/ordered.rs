@@ -141,11 +141,13 @@ pub(super) struct Ordered {
     /// Rows read of a side that was given up.
     given_up: u64,
     pub is_intersected: bool,
+    /// Whether the second side was short, and found everything alone.
+    pub is_second_alone: bool,
 }
 
 impl Ordered {
     pub(super) fn new(first: Merged, second: Option<Merged>) -> Self {
-        Self { first, second, steps: 0, given_up: 0, is_intersected: false }
+        Self { first, second, steps: 0, given_up: 0, is_intersected: false, is_second_alone: false }
     }
 
     pub(super) fn entries(&self) -> u64 {
@@ -162,7 +164,9 @@ impl Ordered {
         let mut from = from.to_vec();
         loop {
             let Some(entry) = self.first.next(reader, &from).await? else { return Ok(None) };
-            self.settle();
+            if self.settles() {
+                continue;
+            }
             let Some(second) = &mut self.second else { return Ok(Some(entry)) };
             let Some(other) = second.next(reader, &entry.entity_key).await? else {
                 return Ok(None);
@@ -176,16 +180,19 @@ impl Ordered {
         }
     }
 
-    /// Goes on with one side alone, if it is short or both are long.
-    fn settle(&mut self) {
-        let Some(second) = self.second.take() else { return };
-        if self.first.is_read() || self.steps >= INTERSECTION_STEPS {
+    /// Goes on with one side alone if the first rows read of it are all there are, or if both are long: to look up a few is
+    /// cheaper than to read the other side.
+    fn settles(&mut self) -> bool {
+        let Some(second) = &self.second else { return false };
+        let is_second_short = self.steps == 1 && second.is_read();
+        if is_second_short {
+            let second = self.second.take().expect("there is one");
+            self.given_up += std::mem::replace(&mut self.first, second).entries;
+            (self.is_intersected, self.is_second_alone) = (false, true);
+        } else if (self.steps == 0 && self.first.is_read()) || self.steps >= INTERSECTION_STEPS {
             self.given_up += second.entries;
-        } else if second.is_read() {
-            self.given_up += self.first.entries;
-            self.first = second;
-        } else {
-            self.second = Some(second);
+            self.second = None;
         }
+        self.second.is_none()
     }
 }

@@ -30,7 +30,7 @@ pub struct Plan {
     pub kind: QueryKind,
     /// `None` if every row in the spans matches.
     pub residual: Option<Program>,
-    /// The whole filter, if rows are to be asked: an index may know them better than the spans do.
+    /// The whole filter, unless it names one full key: an index may know its rows better than the spans do.
     pub filter: Option<Expr>,
 }
 
@@ -46,8 +46,7 @@ impl Plan {
 
     fn of(filter: Expr) -> Self {
         let plan = Self::new(&filter);
-        let filter = plan.residual.is_some().then_some(filter);
-        Self { filter, ..plan }
+        Self { filter: Some(filter), ..plan }
     }
 
     /// The plan of an expression, of which it keeps no copy.

@@ -1,31 +1,90 @@
-//! Index tables from outside: declared through the table `TavolaIndexes`, used by plain filters.
+//! Index tables from outside: declared as entities of `TavolaIndexes`, used by plain filters, read as tables.
 
+mod browsing;
 mod choosing;
+mod declaring;
 mod index_table_pattern;
+mod signatures;
+mod unique;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::support::client::{NONE, entity_path};
 use crate::support::{Batch, Client, Response};
 
-pub(crate) const SYSTEM_TABLE: &str = "TavolaIndexes";
+/// The table that indexes are declared in.
+pub(crate) const INDEXES: &str = "TavolaIndexes";
 
-/// Declares an index and waits until queries use it.
-pub(crate) fn declare(client: &Client, table: &str, name: &str, definition: &Value) {
-    client.put(SYSTEM_TABLE, (table, name), definition).send().expect(204);
-    wait_until_readable(client, table, name);
+/// Longer than any of these takes on a busy machine.
+const LONG: Duration = Duration::from_secs(120);
+
+/// Declares an index, and waits for nothing.
+pub(crate) fn declare(client: &Client, table: &str, name: &str, definition: Value) {
+    let request = client.put(INDEXES, (table, name), &definition);
+    request.send().expect(204);
 }
 
-pub(crate) fn wait_until_readable(client: &Client, table: &str, name: &str) {
+/// The entity of an index.
+pub(crate) fn index(client: &Client, table: &str, name: &str) -> Value {
+    let request = client.get(entity_path(INDEXES, table, name)).accept(NONE);
+    request.send().expect(200).json()
+}
+
+/// Waits until an index is in a state.
+pub(crate) fn wait_for(client: &Client, table: &str, name: &str, state: &str) -> Value {
+    let begun = Instant::now();
     loop {
-        let index = client.entity(SYSTEM_TABLE, (table, name)).expect(200).json();
-        match index["State"].as_str() {
-            Some("Readable") => return,
-            Some("Failed") => panic!("{name} failed: {index}"),
-            _ => std::thread::sleep(Duration::from_millis(5)),
+        let found = index(client, table, name);
+        if found["State"] == state {
+            return found;
         }
+        assert!(begun.elapsed() < LONG, "{found}\n{}", client.server().log());
+        std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Declares an index, and waits until it can be read.
+pub(crate) fn build(client: &Client, table: &str, name: &str, definition: Value) -> Value {
+    declare(client, table, name, definition);
+    wait_for(client, table, name, "Readable")
+}
+
+/// Has the server compare an index with its table.
+pub(crate) fn verify(client: &Client, table: &str, name: &str) -> String {
+    client.merge(INDEXES, (table, name), &json!({"Verify": true})).send().expect(204);
+    let begun = Instant::now();
+    loop {
+        let found = index(client, table, name)["Verify"].as_str().unwrap().to_owned();
+        if found != "running" {
+            return found;
+        }
+        assert!(begun.elapsed() < LONG, "{found}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Asserts that an index is what the entities say, and how many entries it has.
+#[track_caller]
+pub(crate) fn assert_sound(client: &Client, table: &str, name: &str, entries: usize) {
+    assert_eq!(verify(client, table, name), format!("sound: {entries} entries"));
+}
+
+/// Waits until nothing of a dropped index is left.
+pub(crate) fn wait_until_gone(client: &Client, table: &str, name: &str) {
+    client.get(entity_path(INDEXES, table, name)).send().expect(404);
+}
+
+/// A person, with some towns that many share.
+pub(crate) fn person(partition: &str, row: usize) -> Value {
+    json!({
+        "PartitionKey": partition,
+        "RowKey": format!("{row:05}"),
+        "Town": format!("Town{}", row % 7),
+        "Email": format!("{partition}{row}@example.com"),
+        "Age": row % 90,
+    })
 }
 
 /// Inserts entities a hundred at a time; those of one partition stand side by side.

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::filter::Filter;
 use super::{Session, TABLES};
 use crate::support::{Client, Random};
+use crate::table::indexes::{INDEXES, verify, wait_for};
 
-const SYSTEM_TABLE: &str = "TavolaIndexes";
 const NAMES: [&str; 5] = ["ByA", "ByB", "ByAB", "ByCA", "Local"];
 const KEYS: [&str; 9] =
     ["A", "B", "A?", "A,B", "C,A!", "PartitionKey,A", "B?,PartitionKey", "RowKey,C", "Timestamp"];
@@ -21,7 +21,7 @@ impl Session {
     pub(super) fn change_indexes(&mut self, table: &str) {
         let name = *self.random.pick(&NAMES);
         if self.random.one_in(3) {
-            let answer = self.client.remove(SYSTEM_TABLE, (table, name), "*");
+            let answer = self.client.remove(INDEXES, (table, name), "*");
             assert!([204, 404].contains(&answer.status), "{}", answer.text());
             return;
         }
@@ -30,7 +30,7 @@ impl Session {
             "Include": self.random.pick(&INCLUDES),
             "Filter": self.random.pick(&FILTERS),
         });
-        let answer = self.client.put(SYSTEM_TABLE, (table, name), &definition).send();
+        let answer = self.client.put(INDEXES, (table, name), &definition).send();
         match self.store.rows(table) {
             Some(_) => drop(answer.expect(204)),
             None => drop(answer.expect_error(404, "TableNotFound")),
@@ -62,23 +62,12 @@ impl Session {
     pub(super) fn verify_indexes(&self) {
         for table in TABLES {
             for name in NAMES {
-                wait_until_settled(&self.client, table, name);
+                if self.client.entity(INDEXES, (table, name)).status == 200 {
+                    wait_for(&self.client, table, name, "Readable");
+                    let verdict = verify(&self.client, table, name);
+                    assert!(verdict.starts_with("sound"), "{table} {name}: {verdict}");
+                }
             }
-        }
-    }
-}
-
-/// Waits until an index is readable or gone.
-fn wait_until_settled(client: &Client, table: &str, name: &str) {
-    loop {
-        let answer = client.entity(SYSTEM_TABLE, (table, name));
-        if answer.status == 404 {
-            return;
-        }
-        match answer.expect(200).json()["State"].as_str() {
-            Some("Readable") => return,
-            Some("Failed") => panic!("{table} {name} failed"),
-            _ => std::thread::sleep(std::time::Duration::from_millis(5)),
         }
     }
 }
@@ -102,10 +91,9 @@ fn rows_as_text(
         }
         let request = client.query(table, &options);
         let request = request.accept(&format!("application/json;odata={level}"));
-        let hint = match random.as_deref_mut() {
-            Some(random) if random.one_in(2) => Some(*random.pick(&NAMES)),
-            _ => hint,
-        };
+        let chosen = random.as_deref_mut().filter(|_| hint.is_none());
+        let chosen = chosen.and_then(|random| random.one_in(2).then(|| *random.pick(&NAMES)));
+        let hint = chosen.or(hint);
         let request = match hint {
             Some(hint) => request.header("x-tavola-index", hint),
             None => request,

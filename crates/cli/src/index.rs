@@ -1,0 +1,239 @@
+//! `tavola index`: indexes of a running service, through its table `TavolaIndexes`.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use tavola_client::blocking::TableClient;
+use tavola_client::{EdmValue, Entity, ErrorCode, ErrorExt, IfMatch, UpdateMode};
+
+use crate::connection::ConnectionOptions;
+use crate::system_table::{number, print_json, print_lines, text};
+use crate::text_table::{Cell, TextTable};
+
+/// The table that indexes are declared in.
+const TABLE: &str = "TavolaIndexes";
+
+/// How often a build or a verification is asked for.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+
+#[derive(Args, Debug)]
+pub(crate) struct IndexOptions {
+    #[command(subcommand)]
+    command: IndexCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum IndexCommand {
+    /// Declare an index, or change one
+    Create(CreateOptions),
+    /// The indexes of the account, or of a table
+    List(ListOptions),
+    /// Everything about an index
+    Show(NamedIndex),
+    /// Drop an index
+    Drop(NamedIndex),
+    /// Compare an index with the entities of its table
+    Verify(VerifyOptions),
+}
+
+#[derive(Args, Debug)]
+struct NamedIndex {
+    #[command(flatten)]
+    connection: ConnectionOptions,
+    /// The table
+    table: String,
+    /// The index
+    name: String,
+}
+
+#[derive(Args, Debug)]
+struct CreateOptions {
+    #[command(flatten)]
+    index: NamedIndex,
+    /// The properties in order: `Town,LastName`; `Name!` leaves out entities without it, `Name?` keeps them,
+    /// `Age:Int32` says which type to expect
+    #[arg(long)]
+    keys: String,
+    /// Properties that the index has copies of, or `*` for all
+    #[arg(long, default_value = "")]
+    include: String,
+    /// Only entities that match, for example `Status eq 'open'`
+    #[arg(long, default_value = "")]
+    filter: String,
+    /// No two entities may have the same values
+    #[arg(long)]
+    unique: bool,
+    /// A name under which the index can be read as a table
+    #[arg(long, value_name = "TABLE", default_value = "")]
+    browse_as: String,
+    /// Return when the index can be used
+    #[arg(long)]
+    wait: bool,
+}
+
+#[derive(Args, Debug)]
+struct ListOptions {
+    #[command(flatten)]
+    connection: ConnectionOptions,
+    /// Only those of this table
+    table: Option<String>,
+    /// Print JSON, one object an index
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Debug)]
+struct VerifyOptions {
+    #[command(flatten)]
+    index: NamedIndex,
+    /// Give up waiting after this many seconds
+    #[arg(long, default_value_t = 3600, value_name = "SECONDS")]
+    timeout: u64,
+}
+
+pub(crate) fn run(options: &IndexOptions) -> anyhow::Result<()> {
+    match &options.command {
+        IndexCommand::Create(options) => create(options),
+        IndexCommand::List(options) => list(options),
+        IndexCommand::Show(index) => show(index),
+        IndexCommand::Drop(index) => drop_index(index),
+        IndexCommand::Verify(options) => verify(options),
+    }
+}
+
+impl NamedIndex {
+    fn client(&self) -> anyhow::Result<TableClient> {
+        client(&self.connection)
+    }
+
+    fn get(&self, client: &TableClient) -> anyhow::Result<Entity> {
+        let found = client.get_entity::<Entity>(&self.table, &self.name, None);
+        match found {
+            Ok(entity) => Ok(entity.value),
+            Err(error) if error.code() == Some(ErrorCode::ResourceNotFound) => {
+                bail!("there is no index {} of {}", self.name, self.table)
+            }
+            Err(error) => Err(error).context("cannot read the index"),
+        }
+    }
+
+    fn entity(&self) -> Entity {
+        Entity::new(&self.table, &self.name)
+    }
+}
+
+fn client(connection: &ConnectionOptions) -> anyhow::Result<TableClient> {
+    Ok(connection.tables()?.table_client(TABLE)?)
+}
+
+fn create(options: &CreateOptions) -> anyhow::Result<()> {
+    let client = options.index.client()?;
+    let mut entity = options.index.entity();
+    for (name, value) in [
+        ("Keys", &options.keys),
+        ("Include", &options.include),
+        ("Filter", &options.filter),
+        ("BrowseAs", &options.browse_as),
+    ] {
+        entity.set(name, value.as_str());
+    }
+    entity.set("Unique", options.unique);
+    client
+        .upsert_entity(&entity, UpdateMode::Replace, None)
+        .context("the index is not declared")?;
+    while options.wait {
+        let entity = options.index.get(&client)?;
+        match text(&entity, "State") {
+            "Building" => std::thread::sleep(ASK_AGAIN),
+            "Failed" => bail!("the index cannot be built: {}", text(&entity, "Error")),
+            _ => break,
+        }
+    }
+    Ok(())
+}
+
+fn list(options: &ListOptions) -> anyhow::Result<()> {
+    let mut rows = Vec::new();
+    for entity in client(&options.connection)?.query_entities::<Entity>(None) {
+        let entity = entity.context("cannot read the indexes")?.value;
+        let table = options.table.as_ref();
+        if table.is_none_or(|table| table.eq_ignore_ascii_case(entity.partition_key())) {
+            rows.push(entity);
+        }
+    }
+    if options.json {
+        return print_json(&rows);
+    }
+    let mut table = TextTable::new(&[
+        "TABLE", "INDEX", "KEYS", "INCLUDE", "UNIQUE", "STATE", "ENTRIES", "USES",
+    ]);
+    for row in &rows {
+        let is_unique = row.value("Unique") == Some(&EdmValue::Boolean(true));
+        table.push(vec![
+            Cell::text(row.partition_key()),
+            Cell::text(row.row_key()),
+            Cell::text(text(row, "Keys")),
+            Cell::text(text(row, "Include")),
+            Cell::text(if is_unique { "yes" } else { "" }),
+            Cell::text(text(row, "State")),
+            Cell::number(number(row, "Entries").to_string()),
+            Cell::number(number(row, "Uses").to_string()),
+        ]);
+    }
+    print_lines(&table.lines())
+}
+
+fn show(index: &NamedIndex) -> anyhow::Result<()> {
+    let entity = index.get(&index.client()?)?;
+    let line = |(name, value): (&str, &EdmValue)| {
+        let value = match value {
+            EdmValue::String(text) => text.to_string(),
+            EdmValue::Boolean(value) => value.to_string(),
+            EdmValue::Int32(value) => value.to_string(),
+            EdmValue::Int64(value) => value.to_string(),
+            EdmValue::Double(value) => format!("{value:.4}"),
+            EdmValue::DateTime(moment) => moment.to_iso(),
+            EdmValue::Guid(guid) => guid.to_string(),
+            EdmValue::Binary(bytes) => format!("{} bytes", bytes.len()),
+        };
+        format!("{name:<14}{value}")
+    };
+    let lines: Vec<_> = entity.properties().map(line).collect();
+    print_lines(&lines)
+}
+
+fn drop_index(index: &NamedIndex) -> anyhow::Result<()> {
+    let client = index.client()?;
+    let dropped = client.delete_entity(&index.table, &index.name, IfMatch::Any, None);
+    match dropped {
+        Ok(_) => Ok(()),
+        Err(error) if error.code() == Some(ErrorCode::ResourceNotFound) => {
+            bail!("there is no index {} of {}", index.name, index.table)
+        }
+        Err(error) => Err(error).context("the index is not dropped"),
+    }
+}
+
+fn verify(options: &VerifyOptions) -> anyhow::Result<()> {
+    let (index, client) = (&options.index, options.index.client()?);
+    index.get(&client)?;
+    let mut entity = index.entity();
+    entity.set("Verify", true);
+    client
+        .update_entity(&entity, UpdateMode::Merge, IfMatch::Any, None)
+        .context("cannot ask for a verification")?;
+    let asked = Instant::now();
+    loop {
+        let entity = index.get(&client)?;
+        let words = text(&entity, "Verify");
+        match words {
+            "running" if asked.elapsed() < Duration::from_secs(options.timeout) => {
+                std::thread::sleep(ASK_AGAIN);
+            }
+            "running" => bail!("it is still running; see the property Verify of the index"),
+            words if words.starts_with("sound") => return print_lines(&[words.to_owned()]),
+            words => bail!("index {} of {}: {words}", index.name, index.table),
+        }
+    }
+}
