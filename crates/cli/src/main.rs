@@ -7,8 +7,12 @@ mod health;
 mod logging;
 mod options;
 mod private;
+mod reload;
 mod salvage;
+mod sample;
 mod serve;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -17,6 +21,7 @@ use crate::check::CheckOptions;
 use crate::health::HealthOptions;
 use crate::options::ServeOptions;
 use crate::salvage::SalvageOptions;
+use crate::sample::ConfigOptions;
 
 /// Requests are many small allocations; the system's allocator spent a tenth of the time on them.
 #[global_allocator]
@@ -50,16 +55,26 @@ enum Command {
     Cert(CertOptions),
     /// Ask a running service whether it is well
     Health(HealthOptions),
+    /// Print a commented configuration file
+    Config(ConfigOptions),
 }
 
-fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
-    match arguments.command {
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return logging::report_usage(&error),
+    };
+    let done = match arguments.command {
         None => serve::run(arguments.serve),
         Some(Command::Serve(options)) => serve::run(*options),
         Some(Command::Check(options)) => check::run(&options),
         Some(Command::Salvage(options)) => salvage::run(&options),
         Some(Command::Cert(options)) => cert::run(&options),
         Some(Command::Health(options)) => health::run(&options),
+        Some(Command::Config(options)) => sample::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => logging::report(&error),
     }
 }

@@ -13,7 +13,7 @@ const SERVER: &[&[&str]] = &[
     &["net"],
     &["request"],
     &["auth", "operations", "test_hooks"],
-    &["metrics", "background", "operator"],
+    &["metrics", "logs", "background", "operator"],
     &["state"],
     &["admin", "connection", "context"],
     &["tenant"],

@@ -14,6 +14,7 @@ mod context;
 mod error;
 mod handle;
 mod listener;
+mod logs;
 mod metrics;
 mod net;
 mod operations;
@@ -28,6 +29,9 @@ mod tenant;
 #[cfg(feature = "test-hooks")]
 mod test_hooks;
 
+pub use auth::accounts::ReloadedAccounts;
+pub use logs::access::AccessLogError;
+pub use net::tls::TlsError;
 pub use operator::check::{CheckProgress, CheckReport, check};
 pub use operator::salvage::{SalvageError, SalvageReport, salvage};
 pub use services::SERVICES;

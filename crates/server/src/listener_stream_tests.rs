@@ -184,7 +184,7 @@ impl Fixture {
             slow_query: GIVE_UP,
         };
         let engine = AnyEngine::Memory(MemoryEngine::new());
-        let state = ServerState::open(engine, Vec::new(), None, settings, &[]).await.unwrap();
+        let state = ServerState::open(engine, Vec::new(), None, settings, None, &[]).await.unwrap();
         let listener =
             Listener::bind(Site::Admin, "127.0.0.1:0".parse().unwrap(), limits.head_timeout)
                 .unwrap();

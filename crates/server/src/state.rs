@@ -15,6 +15,8 @@ use crate::auth::bearer::BearerVerifier;
 use crate::clock::Clock;
 use crate::config::{AccountConfig, Limits};
 use crate::error::{Result, storage_failure};
+use crate::logs::access::AccessLog;
+use crate::logs::refusals::RefusalLog;
 use crate::metrics::Metrics;
 use crate::net::memory_budget::MemoryBudget;
 use crate::operations::OperationSpec;
@@ -32,6 +34,8 @@ pub(crate) struct ServerState {
     pub ids: IdSource,
     pub metrics: Metrics,
     pub memory_budget: Arc<MemoryBudget>,
+    pub refusal_log: RefusalLog,
+    pub access_log: Option<AccessLog>,
     pub settings: Settings,
     stopping: AtomicBool,
 }
@@ -52,6 +56,7 @@ impl ServerState {
         accounts: Vec<AccountConfig>,
         bearer: Option<BearerVerifier>,
         settings: Settings,
+        access_log: Option<AccessLog>,
         operations: &[(Service, &'static [OperationSpec])],
     ) -> Result<Arc<Self>> {
         let accounts = Accounts::open(&engine, accounts).await.map_err(storage_failure)?;
@@ -59,6 +64,10 @@ impl ServerState {
         let memory_budget = Arc::new(MemoryBudget::new(settings.limits.message_bytes_max));
         let mut metrics = Metrics::new(operations, &memory_budget);
         metrics.register(|registry| crate::metrics::engine::register(registry, &engine));
+        let dropped = access_log.as_ref().map(|log| log.dropped.clone()).unwrap_or_default();
+        metrics.register(|registry| {
+            registry.register("access_log_dropped", "Lines of the access log left out", dropped);
+        });
         let catalogue = Arc::new(Catalogue::new(engine.clone(), drop_signal.clone()));
         let clock = Arc::new(Clock::default());
         let auth = Authenticator { accounts, bearer, clock: clock.clone() };
@@ -71,6 +80,8 @@ impl ServerState {
             ids: IdSource::new(),
             metrics,
             memory_budget,
+            refusal_log: RefusalLog::new(),
+            access_log,
             settings,
             stopping: AtomicBool::new(false),
         }))

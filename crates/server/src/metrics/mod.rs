@@ -14,7 +14,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
-use tavola_wire::Service;
+use tavola_wire::table::filter::QueryKind;
+use tavola_wire::{ErrorCode, RefusalReason, Service};
 
 use crate::net::memory_budget::MemoryBudget;
 use crate::operations::{OperationIndex, OperationSpec, PREFLIGHT, UNRECOGNIZED};
@@ -33,6 +34,9 @@ pub(crate) struct Metrics {
     pub rows_examined: Counter,
     pub rows_returned: Counter,
     pub panics: Counter,
+    queries: [Counter; QUERY_KINDS.len()],
+    errors: Family<ErrorLabels, Counter>,
+    refusals: Family<RefusalLabels, Counter>,
 }
 
 /// The operations of one service.
@@ -64,6 +68,26 @@ struct OperationLabels {
     service: &'static str,
     operation: &'static str,
 }
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ErrorLabels {
+    service: &'static str,
+    code: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RefusalLabels {
+    service: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct QueryKindLabels {
+    kind: &'static str,
+}
+
+const QUERY_KINDS: [QueryKind; 4] =
+    [QueryKind::Point, QueryKind::Range, QueryKind::PartitionScan, QueryKind::TableScan];
 
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
@@ -106,6 +130,21 @@ impl Metrics {
                 unrecognized: of_operation(UNRECOGNIZED),
             }
         };
+        let errors = Family::<ErrorLabels, Counter>::default();
+        registry.register("errors", "Requests that failed, by code", errors.clone());
+        let refusals = Family::<RefusalLabels, Counter>::default();
+        registry.register("refusals", "Requests refused, by reason", refusals.clone());
+        // Made before they are needed: an alert on something new needs a zero to rise from.
+        for (service, _) in services {
+            for reason in RefusalReason::ALL {
+                let labels = RefusalLabels { service: service.name(), reason: reason.as_str() };
+                drop(refusals.get_or_create(&labels));
+            }
+        }
+        let queries = Family::<QueryKindLabels, Counter>::default();
+        registry.register("queries", "Queries of entities, by kind", queries.clone());
+        let queries = QUERY_KINDS
+            .map(|kind| queries.get_or_create(&QueryKindLabels { kind: kind.as_str() }).clone());
         let services = services.iter().map(of_service).collect();
         let connections = Gauge::default();
         registry.register("connections", "Open connections", connections.clone());
@@ -117,6 +156,9 @@ impl Metrics {
         };
         Self {
             services,
+            errors,
+            refusals,
+            queries,
             connections,
             connections_refused: counter("connections_refused", "Connections refused: too many"),
             connections_stalled: counter(
@@ -159,6 +201,23 @@ impl Metrics {
         let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
         metrics.by_class[class].inc();
         metrics.seconds.observe(elapsed.as_secs_f64());
+    }
+
+    /// Counts a failure by what clients and operators call it.
+    pub(crate) fn failed(&self, service: Service, code: ErrorCode, refusal: Option<RefusalReason>) {
+        let service = service.name();
+        self.errors.get_or_create(&ErrorLabels { service, code: code.as_str() }).inc();
+        if let Some(reason) = refusal {
+            let labels = RefusalLabels { service, reason: reason.as_str() };
+            self.refusals.get_or_create(&labels).inc();
+        }
+    }
+
+    /// Counts a query by its kind, as `x-tavola-query-kind` calls it.
+    pub(crate) fn query_kind(&self, kind: QueryKind) {
+        if let Some(at) = QUERY_KINDS.iter().position(|known| *known == kind) {
+            self.queries[at].inc();
+        }
     }
 
     /// Everything in the text format of Prometheus (OpenMetrics).

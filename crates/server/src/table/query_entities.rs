@@ -132,6 +132,8 @@ async fn scan_span(
 /// Counts the query, and logs it if it was slow.
 fn note(context: &RequestContext<'_>, table: &TableName<'_>, kind: QueryKind, page: &FinishedPage) {
     let state = context.state;
+    context.notes.set_rows(page.examined, page.returned as u64);
+    state.metrics.query_kind(kind);
     state.metrics.rows_examined.inc_by(page.examined);
     state.metrics.rows_returned.inc_by(page.returned as u64);
     let elapsed = context.started.elapsed();

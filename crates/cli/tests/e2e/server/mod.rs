@@ -1,5 +1,7 @@
 //! What every service has in common: who may ask, what strangers and crashes can do, starting and stopping.
 
+mod access_log;
+pub(crate) mod admin;
 pub(crate) mod bearer;
 mod check;
 mod crash;
@@ -13,6 +15,8 @@ mod hostile;
 mod local_user;
 mod measuring;
 mod network_path;
+mod refusals;
+mod reload;
 mod rerun;
 mod running;
 mod secrets;
