@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tavola_engine::AnyEngine;
+use tavola_engine::{AnyEngine, Fullness, Status};
 use tavola_wire::Service;
 use tavola_wire::uri::AddressRules;
 use tokio::sync::Notify;
@@ -62,14 +62,16 @@ impl ServerState {
         let accounts = Accounts::open(&engine, accounts).await.map_err(storage_failure)?;
         let drop_signal = Arc::<Notify>::default();
         let memory_budget = Arc::new(MemoryBudget::new(settings.limits.message_bytes_max));
+        let clock = Arc::new(Clock::default());
         let mut metrics = Metrics::new(operations, &memory_budget);
         metrics.register(|registry| crate::metrics::engine::register(registry, &engine));
         let dropped = access_log.as_ref().map(|log| log.dropped.clone()).unwrap_or_default();
         metrics.register(|registry| {
             registry.register("access_log_dropped", "Lines of the access log left out", dropped);
         });
+        let started = clock.now().unix_seconds();
+        metrics.register_process(started);
         let catalogue = Arc::new(Catalogue::new(engine.clone(), drop_signal.clone()));
-        let clock = Arc::new(Clock::default());
         let auth = Authenticator { accounts, bearer, clock: clock.clone() };
         Ok(Arc::new(Self {
             catalogue,
@@ -87,9 +89,19 @@ impl ServerState {
         }))
     }
 
-    /// Whether requests are taken: not while stopping, and not with a failed engine.
-    pub(crate) fn is_ready(&self) -> bool {
-        !self.stopping.load(Ordering::Relaxed)
+    /// Why requests, or writes among them, are not taken now; `None` if they are.
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Some("the service is stopping".to_owned());
+        }
+        if let Some(failure) = self.engine.failure() {
+            return Some(format!("the storage engine has failed: {failure}"));
+        }
+        let Fullness { takes_writes, free_bytes } = self.engine.fullness();
+        let free =
+            free_bytes.map_or(String::new(), |bytes| format!(", {} MB are free", bytes >> 20));
+        let full = || format!("writes are refused for lack of room on the disk{free}");
+        (!takes_writes).then(full)
     }
 
     pub(crate) fn set_stopping(&self) {

@@ -1,18 +1,20 @@
 //! What is counted, from the first request on. Handles are made once; the hot path only adds to atomics.
 
 pub(crate) mod engine;
+mod process;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tavola_wire::table::filter::QueryKind;
 use tavola_wire::{ErrorCode, RefusalReason, Service};
@@ -24,9 +26,13 @@ use crate::operations::{OperationIndex, OperationSpec, PREFLIGHT, UNRECOGNIZED};
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
+    /// Names that every program has, without our prefix.
+    process: Registry,
     services: Vec<ServiceMetrics>,
     pub connections: Gauge,
+    pub connections_accepted: Counter,
     pub connections_refused: Counter,
+    pub tls_handshakes_failed: Counter,
     pub connections_stalled: Counter,
     pub http2_requests_refused: Counter,
     pub request_bytes: Counter,
@@ -146,6 +152,8 @@ impl Metrics {
         let queries = QUERY_KINDS
             .map(|kind| queries.get_or_create(&QueryKindLabels { kind: kind.as_str() }).clone());
         let services = services.iter().map(of_service).collect();
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        registry.register("build", "The program that answers", Info::new(version.to_vec()));
         let connections = Gauge::default();
         registry.register("connections", "Open connections", connections.clone());
         registry.register_collector(Box::new(MessageMemoryBytes(memory_budget.clone())));
@@ -160,6 +168,11 @@ impl Metrics {
             refusals,
             queries,
             connections,
+            connections_accepted: counter("connections_accepted", "Connections accepted"),
+            tls_handshakes_failed: counter(
+                "tls_handshakes_failed",
+                "TLS handshakes that failed or took too long",
+            ),
             connections_refused: counter("connections_refused", "Connections refused: too many"),
             connections_stalled: counter(
                 "connections_stalled",
@@ -175,12 +188,18 @@ impl Metrics {
             rows_returned: counter("rows_returned", "Entities that queries returned"),
             panics: counter("panics", "Requests that ended in a panic and were answered 500"),
             registry,
+            process: Registry::default(),
         }
     }
 
     /// Adds what `register` registers, such as the engine's own figures.
     pub(crate) fn register(&mut self, register: impl FnOnce(&mut Registry)) {
         register(&mut self.registry);
+    }
+
+    /// Adds what the operating system says of this process, and when it began (seconds since 1970).
+    pub(crate) fn register_process(&mut self, started: i64) {
+        process::register(&mut self.process, started);
     }
 
     pub(crate) fn answered(
@@ -223,6 +242,7 @@ impl Metrics {
     /// Everything in the text format of Prometheus (OpenMetrics).
     pub(crate) fn encode(&self) -> String {
         let mut text = String::new();
+        encode_registry(&mut text, &self.process).expect("a string takes every write");
         encode(&mut text, &self.registry).expect("a string takes every write");
         text
     }

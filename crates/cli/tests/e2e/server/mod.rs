@@ -14,6 +14,7 @@ mod histories;
 mod hostile;
 mod local_user;
 mod measuring;
+mod monitoring;
 mod network_path;
 mod refusals;
 mod reload;
