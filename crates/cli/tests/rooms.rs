@@ -22,6 +22,7 @@ const SERVER: &[&[&str]] = &[
     &["services"],
     &["listener"],
     &["start"],
+    &["test_server"],
 ];
 
 /// The embedded engine, likewise.

@@ -28,6 +28,7 @@ mod table;
 mod tenant;
 #[cfg(feature = "test-hooks")]
 mod test_hooks;
+mod test_server;
 
 pub use auth::accounts::ReloadedAccounts;
 pub use logs::access::AccessLogError;
@@ -37,3 +38,4 @@ pub use operator::salvage::{SalvageError, SalvageReport, salvage};
 pub use services::SERVICES;
 pub use start::{RunningServer, StartError, start};
 pub use tavola_engine::panic_message;
+pub use test_server::TestServer;
