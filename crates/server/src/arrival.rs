@@ -20,13 +20,16 @@ use crate::operations::OperationIndex;
 use crate::request::head::{RequestHead, header_text};
 use crate::request::ids::Id;
 use crate::request::notes::{NotedFailure, RequestNotes};
+use crate::request::redact::{self, shortened};
 use crate::request::reply::Reply;
-use crate::request::{redact, respond};
+use crate::request::respond;
 use crate::state::ServerState;
 use crate::tenant::{FailedRequest, Operation, Tenant};
 
 /// Whom the log calls refused, so that an operator can have these lines alone, or none of them.
 const REFUSED: &str = "tavola::refused";
+/// Of a text that a stranger chose, in a line that is there by default.
+const LOGGED_BYTES_MAX: usize = 512;
 
 pub(crate) struct Arrival<'a> {
     pub(crate) connection: &'a Connection,
@@ -164,14 +167,14 @@ impl Arrival<'_> {
             request_id = %self.id,
             reason = reason.as_str(),
             code = failure.code.as_str(),
-            detail = failure.detail.as_deref().map(redact::path).as_deref(),
-            account = self.account(),
+            detail = failure.detail.as_deref().map(|text| shortened(text, LOGGED_BYTES_MAX)),
+            account = shortened(self.account(), LOGGED_BYTES_MAX),
             service = ended.service,
             operation = ended.operation,
             part = failure.part,
             peer = %self.connection.peer.address,
-            method = self.parts.method.as_str(),
-            path = %redact::path(self.parts.uri.path()),
+            method = shortened(self.parts.method.as_str(), LOGGED_BYTES_MAX),
+            path = shortened(&redact::path(self.parts.uri.path()), LOGGED_BYTES_MAX),
             left_out = Some(left_out).filter(|count| *count > 0),
             "request refused"
         );

@@ -59,7 +59,7 @@ fn every_metric_that_is_named_exists() {
                         .iter()
                         .any(|end| series.strip_suffix(end) == Some(name))
             };
-            let exists = served.contains(name) || served.iter().any(|series| is_family(series));
+            let exists = served.contains(name) || served.iter().any(is_family);
             assert!(exists, "{} names {name}", file.display());
             count += 1;
         }
