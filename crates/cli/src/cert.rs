@@ -3,11 +3,22 @@
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
+use rcgen::{
+    Certificate, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair,
+    KeyUsagePurpose,
+};
+
+/// What the subject says beside the first host, so that a list of trusted certificates tells where this one is from.
+const ORGANIZATION: &str = "Tavola development";
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Clients whose clock is behind ours take it all the same.
+const CLOCK_TOLERANCE: Duration = DAY;
 
 #[derive(Args, Debug)]
 pub(crate) struct CertOptions {
@@ -17,20 +28,22 @@ pub(crate) struct CertOptions {
     /// Names and addresses that the certificate is for
     #[arg(long, value_delimiter = ',', default_values = ["localhost", "127.0.0.1", "::1"])]
     host: Vec<String>,
+    /// Days that it is valid
+    #[arg(long, default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    days: u32,
     /// Replace files that exist
     #[arg(long)]
     force: bool,
 }
 
 pub(crate) fn run(options: &CertOptions) -> anyhow::Result<()> {
-    let made = rcgen::generate_simple_self_signed(options.host.clone())
-        .context("cannot make a certificate for these hosts")?;
+    let (key, made) = make(options).context("cannot make a certificate for these hosts")?;
+    let key_text = pem("PRIVATE KEY", &key.serialize_der());
     std::fs::create_dir_all(&options.out)
         .with_context(|| format!("cannot make the folder {}", options.out.display()))?;
     let (cert, key) = (options.out.join("cert.pem"), options.out.join("key.pem"));
-    let key_text = pem("PRIVATE KEY", &made.signing_key.serialize_der());
     write(&key, &key_text, options.force, 0o600)?;
-    write(&cert, &pem("CERTIFICATE", made.cert.der()), options.force, 0o644)?;
+    write(&cert, &pem("CERTIFICATE", made.der()), options.force, 0o644)?;
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "Certificate: {}\nKey: {}", cert.display(), key.display())?;
     writeln!(
@@ -40,6 +53,29 @@ pub(crate) fn run(options: &CertOptions) -> anyhow::Result<()> {
         key.display()
     )?;
     Ok(())
+}
+
+fn make(options: &CertOptions) -> Result<(KeyPair, Certificate), rcgen::Error> {
+    let mut params = CertificateParams::new(options.host.clone())?;
+    let mut subject = DistinguishedName::new();
+    subject.push(DnType::OrganizationName, ORGANIZATION);
+    if let Some(host) = options.host.first() {
+        subject.push(DnType::CommonName, host.as_str());
+    }
+    params.distinguished_name = subject;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let now = now();
+    params.not_before = (now - CLOCK_TOLERANCE).into();
+    params.not_after = (now + DAY * options.days).into();
+    let key = KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?;
+    Ok((key, certificate))
+}
+
+#[expect(clippy::disallowed_methods, reason = "no server: a certificate is valid from now on")]
+fn now() -> SystemTime {
+    SystemTime::now()
 }
 
 /// The text form of a certificate or a key: base64 in lines of 64 characters between two marks (RFC 7468).

@@ -7,8 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail, ensure};
 use tavola_server::SERVICES;
 use tavola_server::config::{
-    AccountConfig, AccountKey, BearerConfig, Config, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY,
-    KEEP_ALIVE, KeySource, Limits, Service, ServiceConfig, Storage, TlsFiles, default_roles,
+    AccessLogConfig, AccessLogTarget, AccountConfig, AccountKey, BearerConfig, Config,
+    DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, KEEP_ALIVE, KeySource, Limits, Service, ServiceConfig,
+    Storage, TlsFiles, default_roles,
 };
 
 use crate::options::{BearerOptions, ListenOptions, Secret, ServeOptions};
@@ -30,6 +31,8 @@ const SPARE_FILES: usize = 64;
 /// port, may be an eighth as many each.
 const QUARTERS_PER_CONNECTION: usize = 5;
 const SLOW_QUERY: Duration = Duration::from_secs(1);
+/// What orchestrators usually grant before they kill.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reads the file that the flags name, and lays the flags over it.
 pub(crate) fn with_file(flags: ServeOptions) -> anyhow::Result<ServeOptions> {
@@ -77,8 +80,10 @@ fn overlay(flags: ServeOptions, file: ServeOptions) -> ServeOptions {
         http2_requests_max: flags.http2_requests_max.or(file.http2_requests_max),
         slow_query_ms: flags.slow_query_ms.or(file.slow_query_ms),
         page_time_ms: flags.page_time_ms.or(file.page_time_ms),
+        stop_timeout: flags.stop_timeout.or(file.stop_timeout),
         silent: flags.silent || file.silent,
         debug: flags.debug.or(file.debug),
+        access_log: flags.access_log.or(file.access_log),
         log_format: flags.log_format.or(file.log_format),
         bearer: flags.bearer.or(file.bearer),
         azurite: flags.azurite,
@@ -103,6 +108,7 @@ pub(crate) fn resolve(options: &ServeOptions) -> anyhow::Result<Config> {
         path_style_only: options.disable_product_style_url,
         limits: limits(options)?,
         slow_query: options.slow_query_ms.map_or(SLOW_QUERY, Duration::from_millis),
+        access_log: access_log(options),
     })
 }
 
@@ -125,10 +131,18 @@ fn limits(options: &ServeOptions) -> anyhow::Result<Limits> {
         ensure!(mb >= 8, "the memory for messages must be at least 8 MB");
         limits.message_bytes_max = mb.saturating_mul(1024 * 1024);
     }
+    // The rest is for the store.
+    limits.drain_timeout = stop_timeout(options)? * 2 / 3;
     if let Some(ms) = options.page_time_ms {
         limits.page_time = Duration::from_millis(ms);
     }
     Ok(limits)
+}
+
+/// How long a stop may take.
+pub(crate) fn stop_timeout(options: &ServeOptions) -> anyhow::Result<Duration> {
+    ensure!(options.stop_timeout != Some(0), "the stop timeout must be at least a second");
+    Ok(options.stop_timeout.map_or(STOP_TIMEOUT, Duration::from_secs))
 }
 
 /// Shares out the file descriptors that the process may have. Connections beyond their share are refused, so that
@@ -182,6 +196,15 @@ fn storage(options: &ServeOptions) -> Storage {
     }
 }
 
+fn access_log(options: &ServeOptions) -> Option<AccessLogConfig> {
+    let path = options.access_log.as_ref()?;
+    let target = match path.to_str() {
+        Some("-") => AccessLogTarget::Stdout,
+        _ => AccessLogTarget::File(path.clone()),
+    };
+    Some(AccessLogConfig { target, format: options.log_format.unwrap_or_default().into() })
+}
+
 fn tls(options: &ServeOptions) -> anyhow::Result<Option<TlsFiles>> {
     let is_pfx = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "pfx");
     match (&options.cert, &options.key) {
@@ -216,19 +239,20 @@ fn bearer(options: &BearerOptions) -> anyhow::Result<BearerConfig> {
 }
 
 fn accounts(options: &ServeOptions) -> anyhow::Result<Vec<AccountConfig>> {
-    let text = match (&options.accounts_file, &options.accounts_text) {
-        (Some(path), _) => read_accounts(path)?,
-        (None, Some(Secret(text))) => text.clone(),
-        (None, None) => format!("{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}"),
-    };
-    parse_accounts(&text)
+    match (&options.accounts_file, &options.accounts_text) {
+        (Some(path), _) => read_accounts(path),
+        (None, Some(Secret(text))) => parse_accounts(text),
+        (None, None) => parse_accounts(&format!("{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}")),
+    }
 }
 
-fn read_accounts(path: &Path) -> anyhow::Result<String> {
+/// The accounts of a file.
+pub(crate) fn read_accounts(path: &Path) -> anyhow::Result<Vec<AccountConfig>> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the accounts file {}", path.display()))?;
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-    Ok(lines.collect::<Vec<_>>().join(";"))
+    parse_accounts(&lines.collect::<Vec<_>>().join(";"))
+        .with_context(|| format!("the accounts file {} is not valid", path.display()))
 }
 
 /// `name:key1[:key2];name:key1...`, the form of `AZURITE_ACCOUNTS`. No error ever shows a key.

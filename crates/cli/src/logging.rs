@@ -1,10 +1,14 @@
 //! Where the log goes: standard error for operators, a file for `--debug`.
 
+use std::io::Write as _;
 use std::path::Path;
-use std::sync::Mutex;
+use std::process::ExitCode;
+use std::sync::{Mutex, OnceLock};
 
 use anyhow::Context;
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt};
@@ -42,6 +46,54 @@ pub(crate) fn start(format: LogFormat, debug: Option<&Path>) -> anyhow::Result<(
     tracing_subscriber::registry().with(stderr).with(file).init();
     log_panics();
     Ok(())
+}
+
+/// The form that was asked for, as soon as it is known: for what is told outside of the log.
+static FORMAT: OnceLock<LogFormat> = OnceLock::new();
+
+pub(crate) fn set_format(format: LogFormat) {
+    let _ = FORMAT.set(format);
+}
+
+/// Tells why the program ends: with its causes, on one line, and without a trace of calls that would tell a user nothing.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    let text = format!("{error:#}");
+    let line = match FORMAT.get() {
+        Some(LogFormat::Json) => json_line("ERROR", &text),
+        _ => format!("Error: {text}\n"),
+    };
+    // Nobody may be listening.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+    ExitCode::FAILURE
+}
+
+/// Tells what is wrong with the arguments, or what was asked for by `--help` and `--version`.
+pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && asks_for_json(std::env::args()) {
+        let line = json_line("ERROR", error.to_string().trim());
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    } else {
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Whether arguments that could not be read ask for JSON, or the environment does.
+fn asks_for_json(arguments: impl Iterator<Item = String>) -> bool {
+    let arguments: Vec<_> = arguments.collect();
+    let in_one = arguments.iter().any(|argument| argument == "--log-format=json");
+    let in_two = arguments.windows(2).any(|pair| pair[0] == "--log-format" && pair[1] == "json");
+    in_one || in_two || std::env::var("TAVOLA_LOG_FORMAT").is_ok_and(|format| format == "json")
+}
+
+/// A line in the form of the log, for what is not logged.
+pub(crate) fn json_line(level: &str, message: &str) -> String {
+    let mut timestamp = String::new();
+    // It cannot fail into a string, and a line without its time is better than none.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
+    let text = |text: &str| serde_json::Value::from(text);
+    let (timestamp, level, message) = (text(&timestamp), text(level), text(message));
+    format!("{{\"timestamp\":{timestamp},\"level\":{level},\"message\":{message}}}\n")
 }
 
 /// A panic is told in the form of the log, with its place: a log for machines must not hold a line that is not.

@@ -11,10 +11,14 @@ mod index;
 mod logging;
 mod options;
 mod private;
+mod reload;
 mod salvage;
+mod sample;
 mod serve;
 mod system_table;
 mod text_table;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -26,6 +30,7 @@ use crate::hot::HotOptions;
 use crate::index::IndexOptions;
 use crate::options::ServeOptions;
 use crate::salvage::SalvageOptions;
+use crate::sample::ConfigOptions;
 
 /// Requests are many small allocations; the system's allocator spent a tenth of the time on them.
 #[global_allocator]
@@ -65,11 +70,16 @@ enum Command {
     Advise(AdviseOptions),
     /// Show the partitions that are asked for most
     Hot(HotOptions),
+    /// Print a commented configuration file
+    Config(ConfigOptions),
 }
 
-fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
-    match arguments.command {
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return logging::report_usage(&error),
+    };
+    let done = match arguments.command {
         None => serve::run(arguments.serve),
         Some(Command::Serve(options)) => serve::run(*options),
         Some(Command::Check(options)) => check::run(&options),
@@ -79,5 +89,10 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Index(options)) => index::run(&options),
         Some(Command::Advise(options)) => advise::run(&options),
         Some(Command::Hot(options)) => hot::run(&options),
+        Some(Command::Config(options)) => sample::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => logging::report(&error),
     }
 }

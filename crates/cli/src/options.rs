@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
-use tavola_server::config::Service;
+use tavola_server::config::{self, Service};
 
 /// Every setting of `serve`. A flag wins over the environment, that over the file, that over the default.
 #[derive(Args, Debug, Default, Deserialize)]
@@ -29,14 +29,17 @@ pub(crate) struct ServeOptions {
 
     /// Address to listen on [default: 127.0.0.1]
     #[arg(long = "tableHost", visible_alias = "host", env = "TAVOLA_HOST", value_name = "IP")]
+    #[serde(alias = "tableHost")]
     pub host: Option<String>,
 
     /// Port to listen on; 0 picks a free one and prints it [default: 10002]
     #[arg(long = "tablePort", visible_alias = "port", env = "TAVOLA_PORT", value_name = "PORT")]
+    #[serde(alias = "tablePort")]
     pub port: Option<u16>,
 
     /// Seconds that an idle connection, or one slow to send a request's headers, is kept [default: 60]
     #[arg(long = "tableKeepAliveTimeout", env = "TAVOLA_KEEP_ALIVE", value_name = "SECONDS")]
+    #[serde(alias = "tableKeepAliveTimeout")]
     pub keep_alive: Option<u64>,
 
     /// Serve /health, /ready and /metrics on this port (0 picks one) [default: off]
@@ -49,6 +52,7 @@ pub(crate) struct ServeOptions {
 
     /// Keep everything in memory and nothing on disk
     #[arg(long = "inMemoryPersistence", visible_alias = "in-memory", env = "TAVOLA_IN_MEMORY")]
+    #[serde(alias = "inMemoryPersistence")]
     pub in_memory: bool,
 
     /// Accounts as `name:key1[:key2];...`, in place of the development account (environment only)
@@ -56,15 +60,15 @@ pub(crate) struct ServeOptions {
     #[serde(skip)]
     pub accounts_text: Option<Secret>,
 
-    /// File with one `name:key1[:key2]` a line, in place of the development account
+    /// File with one `name:key1[:key2]` a line, in place of the development account; read again when it changes
     #[arg(long, env = "TAVOLA_ACCOUNTS_FILE", value_name = "FILE")]
     pub accounts_file: Option<PathBuf>,
 
-    /// Certificate chain for TLS (PEM)
+    /// Certificate chain for TLS (PEM); read again when it changes, and on SIGHUP
     #[arg(long, env = "TAVOLA_CERT", value_name = "FILE")]
     pub cert: Option<PathBuf>,
 
-    /// Private key for TLS (PEM)
+    /// Private key for TLS (PEM); read again like the certificate
     #[arg(long, env = "TAVOLA_KEY", value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
 
@@ -74,6 +78,7 @@ pub(crate) struct ServeOptions {
 
     /// Take the account from the path alone, never from the host name
     #[arg(long = "disableProductStyleUrl", env = "TAVOLA_DISABLE_PRODUCT_STYLE_URL")]
+    #[serde(alias = "disableProductStyleUrl")]
     pub disable_product_style_url: bool,
 
     /// Megabytes of memory for stored data [default: 128]
@@ -108,6 +113,10 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "TAVOLA_PAGE_TIME_MS", value_name = "MS")]
     pub page_time_ms: Option<u64>,
 
+    /// Seconds that a stop may take: two thirds for requests that were accepted, the rest to close the store [default: 30]
+    #[arg(long, env = "TAVOLA_STOP_TIMEOUT", value_name = "SECONDS")]
+    pub stop_timeout: Option<u64>,
+
     /// Do not log requests (they are logged at level debug only)
     #[arg(short = 's', long, env = "TAVOLA_SILENT")]
     pub silent: bool,
@@ -116,7 +125,11 @@ pub(crate) struct ServeOptions {
     #[arg(short = 'd', long, env = "TAVOLA_DEBUG", value_name = "FILE")]
     pub debug: Option<PathBuf>,
 
-    /// Form of the log on standard error [default: text]
+    /// Log every request to this file, or to standard output with `-`; SIGHUP begins a new file [default: off]
+    #[arg(long, env = "TAVOLA_ACCESS_LOG", value_name = "FILE|-")]
+    pub access_log: Option<PathBuf>,
+
+    /// Form of the log on standard error, and of the access log [default: text]
     #[arg(long, env = "TAVOLA_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
 
@@ -167,6 +180,15 @@ pub(crate) enum LogFormat {
     #[default]
     Text,
     Json,
+}
+
+impl From<LogFormat> for config::LogFormat {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Text => Self::Text,
+            LogFormat::Json => Self::Json,
+        }
+    }
 }
 
 /// The `[bearer]` section of the file.

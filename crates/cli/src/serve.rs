@@ -9,9 +9,11 @@ use tavola_server::config::{
 };
 use tavola_server::{RunningServer, start};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::MissedTickBehavior;
 
-use crate::options::{Secret, ServeOptions};
-use crate::{config, logging, private};
+use crate::options::{LogFormat, Secret, ServeOptions};
+use crate::reload::Reloader;
+use crate::{config, logging, private, reload};
 
 /// What is assumed when the limit of open files cannot be asked for.
 const USUAL_FILE_LIMIT: u64 = 1024;
@@ -24,7 +26,15 @@ pub(crate) fn run(mut options: ServeOptions) -> anyhow::Result<()> {
         .into_iter()
         .find_map(|name| std::env::var(name).ok().filter(|text| !text.trim().is_empty()))
         .map(Secret);
+    // The file may say another one, and may not be readable.
+    if let Some(format) = options.log_format {
+        logging::set_format(format);
+    }
     let options = config::with_file(options)?;
+    logging::set_format(options.log_format.unwrap_or_default());
+    // ORDER: before the files are read, so that no change of them is missed.
+    let reloader = Reloader::new(&options);
+    let stop_timeout = config::stop_timeout(&options)?;
     let mut config = config::resolve(&options)?;
     logging::start(options.log_format.unwrap_or_default(), options.debug.as_deref())?;
     for warning in options.azurite.warnings() {
@@ -38,30 +48,53 @@ pub(crate) fn run(mut options: ServeOptions) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(serve(config))
+    let format = options.log_format.unwrap_or_default();
+    runtime.block_on(serve(config, reloader, format, stop_timeout))
 }
 
-async fn serve(config: Config) -> anyhow::Result<()> {
+async fn serve(
+    config: Config,
+    mut reloader: Reloader,
+    format: LogFormat,
+    stop_timeout: Duration,
+) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     warn_of_development_key(&config);
     let notice = Notice::of(&config);
     let server = start(config).await?;
-    notice.print(&server).context("cannot write to standard output")?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        reason = server.failed() => {
-            // Nothing more is acknowledged: what was not committed must not look as if it were. An orderly stop
-            // would wait for an engine that may never answer.
-            tracing::error!(reason, "the storage engine has failed, stopping");
-            tokio::time::sleep(LAST_ANSWERS).await;
-            std::process::exit(1);
+    notice.print(&server, format).context("cannot write to standard output")?;
+    let mut looks = tokio::time::interval(reload::LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hangup.recv() => reloader.reload(&server).await,
+            _ = looks.tick() => reloader.look(&server).await,
+            reason = server.failed() => {
+                // Nothing more is acknowledged: what was not committed must not look as if it were. An orderly stop
+                // would wait for an engine that may never answer.
+                tracing::error!(reason, "the storage engine has failed, stopping");
+                tokio::time::sleep(LAST_ANSWERS).await;
+                std::process::exit(1);
+            }
         }
     }
-    tracing::info!("stopping");
-    server.stop().await;
-    Ok(())
+    tracing::info!(timeout_seconds = stop_timeout.as_secs(), "stopping");
+    tokio::select! {
+        stopped = tokio::time::timeout(stop_timeout, server.stop()) => if stopped.is_err() {
+            // A compaction may be running, which can be neither hurried nor interrupted. The journal has everything that
+            // was acknowledged, and the next start reads it.
+            tracing::warn!("not everything ended in time; nothing acknowledged is lost");
+        },
+        _ = terminate.recv() => tracing::warn!("told again to stop; nothing acknowledged is lost"),
+        _ = interrupt.recv() => tracing::warn!("told again to stop; nothing acknowledged is lost"),
+    }
+    tracing::info!("stopped");
+    // Not by the runtime, which would wait for what did not end in time.
+    std::process::exit(0);
 }
 
 /// Under whatever name: this key is printed in every manual.
@@ -109,39 +142,44 @@ impl Notice {
         (account.name.clone(), key)
     }
 
-    /// The line that test tools wait for, and connection strings ready to paste. Only the well-known key is
-    /// shown: others are secrets.
-    fn print(&self, server: &RunningServer) -> std::io::Result<()> {
-        let (scheme, services) = (self.scheme, server.service_addresses());
+    /// The line that test tools wait for, and connection strings ready to paste. In a log for machines each line is an
+    /// object like those of the log.
+    fn print(&self, server: &RunningServer, format: LogFormat) -> std::io::Result<()> {
         let mut stdout = std::io::stdout().lock();
-        writeln!(
-            stdout,
-            "Tavola {} keeps its data in {}",
-            env!("CARGO_PKG_VERSION"),
-            self.storage
-        )?;
+        for line in self.lines(server) {
+            match format {
+                LogFormat::Text => writeln!(stdout, "{line}")?,
+                LogFormat::Json => write!(stdout, "{}", logging::json_line("INFO", &line))?,
+            }
+        }
+        stdout.flush()
+    }
+
+    /// Only the well-known key is shown: others are secrets.
+    fn lines(&self, server: &RunningServer) -> Vec<String> {
+        let (scheme, services) = (self.scheme, server.service_addresses());
+        let version = env!("CARGO_PKG_VERSION");
+        let mut lines = vec![format!("Tavola {version} keeps its data in {}", self.storage)];
         for (account, key) in &self.accounts {
-            write!(
-                stdout,
+            let mut line = format!(
                 "Connection string: DefaultEndpointsProtocol={scheme};AccountName={account};\
                  AccountKey={key};"
-            )?;
+            );
             for (service, address) in services {
-                write!(stdout, "{}Endpoint={scheme}://{address}/{account};", service.title())?;
+                line += &format!("{}Endpoint={scheme}://{address}/{account};", service.title());
             }
-            writeln!(stdout)?;
+            lines.push(line);
         }
         if let Some(admin) = server.admin_address() {
-            writeln!(stdout, "Health and metrics at http://{admin}/health, /ready and /metrics")?;
+            lines.push(format!("Health and metrics at http://{admin}/health, /ready and /metrics"));
         }
         for (service, address) in services {
             let service = service.title();
-            writeln!(
-                stdout,
+            lines.push(format!(
                 "Tavola {service} service is successfully listening at {scheme}://{address}"
-            )?;
+            ));
         }
-        stdout.flush()
+        lines
     }
 }
 

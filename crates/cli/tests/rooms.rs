@@ -13,7 +13,7 @@ const SERVER: &[&[&str]] = &[
     &["net"],
     &["request"],
     &["auth", "operations", "test_hooks", "workload"],
-    &["metrics", "background", "operator"],
+    &["metrics", "logs", "background", "operator"],
     &["state"],
     &["admin", "connection", "context"],
     &["tenant"],
@@ -22,6 +22,7 @@ const SERVER: &[&[&str]] = &[
     &["services"],
     &["listener"],
     &["start"],
+    &["test_server"],
 ];
 
 /// The embedded engine, likewise.

@@ -90,18 +90,15 @@ pub(crate) fn derive_set(input: &DeriveInput, data: &DataStruct) -> Result<Token
         let text = "mark the property in the entity type, or name it in a resolver";
         return Err(Error::new_spanned(property.field, text));
     }
-    if let Some(property) = plan.properties.iter().find(|property| property.attributes.json) {
-        let text = "a set of properties has no field that could fail to be written, as JSON can";
-        return Err(Error::new_spanned(property.field, text));
-    }
     let (writes, reads) = (plan.writes(), plan.reads());
     let ident = &input.ident;
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
     Ok(quote! {
         impl #impl_generics ::tavola_client::patterns::heterogeneous::PropertySet for #ident #type_generics #where_clause {
             #[allow(unused_mut)]
-            fn write_to(&self, mut entity: &mut ::tavola_client::Entity) {
+            fn write_to(&self, mut entity: &mut ::tavola_client::Entity) -> ::tavola_client::Result<()> {
                 #writes
+                Ok(())
             }
 
             #[allow(unused_mut)]
@@ -155,14 +152,14 @@ impl<'a> Plan<'a> {
                         ::tavola_client::macros::set_json(&mut entity, #name, &self.#field)?;
                     },
                     false => quote_spanned! { kind.span() =>
-                        entity.set_property(#name, &self.#field);
+                        entity.set_property(#name, &self.#field)?;
                     },
                 },
             );
         let flattened = &self.flattened;
         quote! {
             #(#writes)*
-            #(::tavola_client::patterns::heterogeneous::PropertySet::write_to(&self.#flattened, &mut entity);)*
+            #(::tavola_client::patterns::heterogeneous::PropertySet::write_to(&self.#flattened, &mut entity)?;)*
         }
     }
 

@@ -4,6 +4,11 @@
 // The derive macro writes `::tavola_client`, in this crate too.
 extern crate self as tavola_client;
 
+/// The page for those who come from another crate: its examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/from-azure-data-tables.md")]
+struct FromAzureDataTables;
+
 #[cfg(feature = "blocking")]
 pub mod blocking;
 mod core;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::conformance::Rerun;
 use crate::{
     EmbeddedEngine, EmbeddedSnapshot, Engine, Fullness, KeyRange, MemoryEngine, MemorySnapshot,
-    Reader, Result, Stats, Status, Transition, Versioned, Visitor,
+    Reader, Result, Stats, Status, StoreFigures, Transition, Versioned, Visitor,
 };
 
 /// Whichever engine the configuration asked for. Cheap to clone.
@@ -48,6 +48,18 @@ impl AnyEngine {
             Self::Memory(_) => None,
             #[cfg(feature = "test-hooks")]
             Self::Rerun(engine) => Some(engine.inner().stats()),
+        }
+    }
+}
+
+impl AnyEngine {
+    /// What the engine's store holds, if it has one on disk.
+    pub fn figures(&self) -> Option<StoreFigures> {
+        match self {
+            Self::Embedded(engine) => Some(engine.figures()),
+            Self::Memory(_) => None,
+            #[cfg(feature = "test-hooks")]
+            Self::Rerun(engine) => Some(engine.inner().figures()),
         }
     }
 }
@@ -94,6 +106,10 @@ impl Status for AnyEngine {
 
     fn fullness(&self) -> Fullness {
         dispatch!(self, engine => engine.fullness())
+    }
+
+    fn failure(&self) -> Option<String> {
+        dispatch!(self, engine => engine.failure())
     }
 
     async fn failed(&self) -> String {

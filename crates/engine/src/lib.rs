@@ -24,7 +24,7 @@ pub use contract::{
 };
 pub use embedded::{
     CheckedRows, EmbeddedEngine, EmbeddedOptions, EmbeddedSnapshot, FileProblem, FilesReport,
-    FolderCheck, Histogram, Loss, OpenError, Salvage, Stats,
+    FolderCheck, Histogram, Loss, OpenError, Salvage, Stats, StoreFigures,
 };
 pub use error::{Error, Result};
 pub use memory::{MemoryEngine, MemorySnapshot};

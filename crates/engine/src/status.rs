@@ -18,6 +18,11 @@ pub trait Status {
         Fullness { free_bytes: None, takes_writes: true }
     }
 
+    /// The reason why the engine can write no more, if it cannot.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
     /// Resolves with the reason when the engine can write no more and the process should stop; otherwise never.
     fn failed(&self) -> impl Future<Output = String> + Send {
         std::future::pending()

@@ -18,9 +18,13 @@ pub(crate) fn answer(state: &Arc<ServerState>, request: &Request<Incoming>) -> R
         _ if !get => (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "method not allowed\n".into()),
         // Alive: the process answers.
         "/health" => (StatusCode::OK, "text/plain", "ok\n".into()),
-        // Ready: the engine takes requests.
-        "/ready" if state.is_ready() => (StatusCode::OK, "text/plain", "ready\n".into()),
-        "/ready" => (StatusCode::SERVICE_UNAVAILABLE, "text/plain", "not ready\n".into()),
+        // Ready: the service takes requests, writes among them.
+        "/ready" => match state.obstacle() {
+            None => (StatusCode::OK, "text/plain", "ready\n".into()),
+            Some(why) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "text/plain", format!("not ready: {why}\n"))
+            }
+        },
         "/metrics" => (StatusCode::OK, OPENMETRICS, state.metrics.encode()),
         _ => (StatusCode::NOT_FOUND, "text/plain", "not found\n".into()),
     };

@@ -1,10 +1,12 @@
 //! A request that has come in: its reply when it fails, and what is counted and logged of it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use http::Method;
+use http::header::USER_AGENT;
 use http::request::Parts;
+use http::{Method, header};
 use hyper::body::Body;
+use tavola_wire::uri::Address;
 use tavola_wire::{ErrorCode, ServiceVersion, StorageError};
 
 use crate::auth::Credentials;
@@ -13,13 +15,21 @@ use crate::auth::bearer;
 use crate::auth::permit::Identity;
 use crate::connection::Connection;
 use crate::error::Result;
+use crate::logs::access::Entry;
 use crate::operations::OperationIndex;
-use crate::request::head::RequestHead;
+use crate::request::head::{RequestHead, header_text};
 use crate::request::ids::Id;
+use crate::request::notes::{NotedFailure, RequestNotes};
+use crate::request::redact::{self, shortened};
 use crate::request::reply::Reply;
-use crate::request::{redact, respond};
+use crate::request::respond;
 use crate::state::ServerState;
 use crate::tenant::{FailedRequest, Operation, Tenant};
+
+/// Whom the log calls refused, so that an operator can have these lines alone, or none of them.
+const REFUSED: &str = "tavola::refused";
+/// Of a text that a stranger chose, in a line that is there by default.
+const LOGGED_BYTES_MAX: usize = 512;
 
 pub(crate) struct Arrival<'a> {
     pub(crate) connection: &'a Connection,
@@ -27,6 +37,7 @@ pub(crate) struct Arrival<'a> {
     pub(crate) id: Id,
     pub(crate) started: Instant,
     pub(crate) parts: &'a Parts,
+    pub(crate) notes: &'a RequestNotes,
 }
 
 impl Arrival<'_> {
@@ -68,6 +79,7 @@ impl Arrival<'_> {
         head: Option<&RequestHead<'_>>,
         operation: OperationIndex,
     ) -> Reply {
+        self.notes.set_failure(error, None);
         let id = &self.id;
         let source = std::error::Error::source(error).map(ToString::to_string);
         // What clients bring about by themselves must not fill the log: too slow a body, too many at a time.
@@ -103,23 +115,115 @@ impl Arrival<'_> {
 
     /// Counts and logs the request, and lets the reply go.
     pub(crate) fn finish<T: Tenant>(&self, operation: OperationIndex, reply: Reply) -> Reply {
-        let elapsed = self.started.elapsed();
-        let status = reply.status().as_u16();
-        self.state.metrics.answered(T::SERVICE, operation, status, elapsed);
-        if self.parts.method != Method::HEAD {
-            self.state.metrics.response_bytes.inc_by(reply.body().size_hint().lower());
+        let (state, failure) = (self.state, self.notes.failure());
+        let response_bytes = match self.parts.method {
+            Method::HEAD => 0,
+            _ => reply.body().size_hint().lower(),
+        };
+        let ended = Ended {
+            service: T::SERVICE.name(),
+            operation: operation.label(T::Operation::SPECS),
+            // A batch that failed counts as what it was: its reply says 202.
+            status: failure.map_or(reply.status().as_u16(), |failure| failure.status),
+            failure,
+            response_bytes,
+            elapsed: self.started.elapsed(),
+        };
+        state.metrics.answered(T::SERVICE, operation, ended.status, ended.elapsed);
+        state.metrics.response_bytes.inc_by(response_bytes);
+        if let Some(failure) = failure {
+            state.metrics.failed(T::SERVICE, failure.code, failure.refusal);
         }
+        self.log(&ended);
+        reply
+    }
+
+    fn log(&self, ended: &Ended<'_>) {
+        let Ended { service, operation, status, failure, elapsed, .. } = *ended;
         // The query stays out of the log: it may hold a signature, and so may a path.
         tracing::debug!(
             request_id = %self.id,
-            service = T::SERVICE.name(),
-            operation = operation.label(T::Operation::SPECS),
+            service,
+            operation,
             method = self.parts.method.as_str(),
             path = %redact::path(self.parts.uri.path()),
             status,
+            code = failure.map(|failure| failure.code.as_str()),
+            part = failure.and_then(|failure| failure.part),
             elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
             "request"
         );
-        reply
+        self.log_refusal(ended);
+        self.log_access(ended);
     }
+
+    /// The one place that tells why callers are refused.
+    fn log_refusal(&self, ended: &Ended<'_>) {
+        let Some(failure) = ended.failure else { return };
+        let Some(reason) = failure.refusal else { return };
+        let Some(left_out) = self.state.refusal_log.admit(reason) else { return };
+        tracing::info!(
+            target: REFUSED,
+            request_id = %self.id,
+            reason = reason.as_str(),
+            code = failure.code.as_str(),
+            detail = failure.detail.as_deref().map(|text| shortened(text, LOGGED_BYTES_MAX)),
+            account = shortened(self.account(), LOGGED_BYTES_MAX),
+            service = ended.service,
+            operation = ended.operation,
+            part = failure.part,
+            peer = %self.connection.peer.address,
+            method = shortened(self.parts.method.as_str(), LOGGED_BYTES_MAX),
+            path = shortened(&redact::path(self.parts.uri.path()), LOGGED_BYTES_MAX),
+            left_out = Some(left_out).filter(|count| *count > 0),
+            "request refused"
+        );
+    }
+
+    fn log_access(&self, ended: &Ended<'_>) {
+        let Some(log) = &self.state.access_log else { return };
+        let Ended { service, operation, status, failure, response_bytes, elapsed } = *ended;
+        log.write(&Entry {
+            time: &self.state.clock.now().to_iso_padded(),
+            peer: &self.connection.peer.address.to_string(),
+            account: self.account(),
+            service,
+            operation,
+            method: self.parts.method.as_str(),
+            resource: &redact::path(self.parts.uri.path()),
+            status,
+            code: failure.map(|failure| failure.code.as_str()),
+            part: failure.and_then(|failure| failure.part),
+            refusal: failure.and_then(|failure| failure.refusal).map(|reason| reason.as_str()),
+            rows: self.notes.rows(),
+            request_bytes: self.notes.request_bytes(),
+            response_bytes,
+            duration: elapsed,
+            request_id: &self.id.to_string(),
+            client_request_id: header_text(self.parts, &respond::CLIENT_REQUEST_ID),
+            user_agent: header_text(self.parts, &USER_AGENT),
+        });
+    }
+
+    /// The account that the request addresses, served or not; empty if it cannot be read.
+    fn account(&self) -> &str {
+        let host = match self.parts.uri.authority() {
+            Some(authority) => authority.as_str(),
+            None => header_text(self.parts, &header::HOST).unwrap_or_default(),
+        };
+        let address =
+            Address::parse(host, self.parts.uri.path(), self.state.settings.address_rules);
+        address.map_or("", |address| address.account)
+    }
+}
+
+/// A request that has been answered.
+#[derive(Clone, Copy)]
+struct Ended<'a> {
+    service: &'static str,
+    operation: &'static str,
+    status: u16,
+    failure: Option<&'a NotedFailure>,
+    response_bytes: u64,
+    elapsed: Duration,
 }

@@ -32,6 +32,41 @@ pub struct Config {
     pub limits: Limits,
     /// Queries that take longer are logged.
     pub slow_query: Duration,
+    /// A line for every request; off unless asked for.
+    pub access_log: Option<AccessLogConfig>,
+}
+
+/// Where the access log goes, and in which form.
+#[derive(Clone, Debug)]
+pub struct AccessLogConfig {
+    pub target: AccessLogTarget,
+    pub format: LogFormat,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessLogTarget {
+    Stdout,
+    File(PathBuf),
+}
+
+impl AccessLogTarget {
+    /// As messages call it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Stdout => "on standard output".to_owned(),
+            Self::File(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// How a line of a log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// `name=value`, for people.
+    #[default]
+    Text,
+    /// An object per line, for machines.
+    Json,
 }
 
 /// A service and where it listens.

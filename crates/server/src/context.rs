@@ -9,6 +9,7 @@ use tavola_wire::Ticks;
 use crate::auth::accounts::Account;
 use crate::request::head::RequestHead;
 use crate::request::ids::Id;
+use crate::request::notes::RequestNotes;
 use crate::state::ServerState;
 
 /// One request: who asks for what, and everything needed to answer.
@@ -18,6 +19,8 @@ pub(crate) struct RequestContext<'a> {
     pub head: &'a RequestHead<'a>,
     pub account: &'a Arc<Account>,
     pub started: Instant,
+    /// For metrics and logs.
+    pub notes: &'a RequestNotes,
     /// The request's body, empty where it is a stream. Its last clone gives back what is reserved for it.
     pub body: Bytes,
 }

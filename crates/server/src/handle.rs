@@ -12,8 +12,8 @@ use http::Request;
 use http::header::EXPECT;
 use hyper::body::{Body, Incoming};
 use tavola_engine::panic_message;
-use tavola_wire::ErrorCode;
 use tavola_wire::verb::Verb;
+use tavola_wire::{ErrorCode, RefusalReason, StorageError};
 
 use crate::arrival::Arrival;
 use crate::auth::accounts::Account;
@@ -25,6 +25,7 @@ use crate::net::stall_timeout::StallTimeout;
 use crate::operations::OperationIndex;
 use crate::request::body;
 use crate::request::head::{RequestHead, raw_query};
+use crate::request::notes::RequestNotes;
 use crate::request::reply::Reply;
 use crate::tenant::{Operation, Tenant};
 
@@ -36,7 +37,8 @@ pub(crate) async fn answer<T: Tenant>(
     let (parts, mut body) = request.into_parts();
     let (connection, state) = (&*connection, &*connection.state);
     let (id, started) = (state.ids.next(), Instant::now());
-    let arrival = Arrival { connection, state, id, started, parts: &parts };
+    let notes = RequestNotes::default();
+    let arrival = Arrival { connection, state, id, started, parts: &parts, notes: &notes };
     let mut operation = OperationIndex::Unrecognized;
     let mut stall_timeout = StallTimeout::new(state.settings.limits.transfer_timeout);
     let answered = arrival.answer::<T>(&mut body, &mut stall_timeout, &mut operation);
@@ -69,10 +71,12 @@ impl Arrival<'_> {
         };
         let Some(account) = self.state.auth.accounts.find(head.address.account) else {
             // As Azurite answers; at the live service there is no name to resolve then.
-            let unknown = ErrorCode::ResourceNotFound.into();
+            let unknown = StorageError::new(ErrorCode::ResourceNotFound)
+                .refused_for(RefusalReason::UnknownAccount);
             let reply = self.error::<T>(&unknown, Some(&head), *operation);
             return self.with_common::<T>(reply, None);
         };
+        let account = &account;
         let mut reply = match self.serve::<T>(&head, account, body, stall_timeout, operation).await
         {
             Ok(reply) => self.with_common::<T>(reply, head.version),
@@ -116,8 +120,9 @@ impl Arrival<'_> {
         let memory = &state.memory_budget;
         let (body, stream) = body::admit(body, spec.body, stall_timeout, memory).await?.split();
         state.metrics.request_bytes.inc_by(body.len() as u64);
-        let context =
-            RequestContext { id: self.id, state, head, account, started: self.started, body };
+        self.notes.add_request_bytes(body.len() as u64);
+        let (id, started, notes) = (self.id, self.started, self.notes);
+        let context = RequestContext { id, state, head, account, started, notes, body };
         let mut reply = operation.run(&context, permit, stream).await?;
         if spec.effect.is_repeatable() {
             reply.body_mut().reserve(memory)?;

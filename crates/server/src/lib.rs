@@ -14,6 +14,7 @@ mod context;
 mod error;
 mod handle;
 mod listener;
+mod logs;
 mod metrics;
 mod net;
 mod operations;
@@ -27,10 +28,15 @@ mod table;
 mod tenant;
 #[cfg(feature = "test-hooks")]
 mod test_hooks;
+mod test_server;
 mod workload;
 
+pub use auth::accounts::ReloadedAccounts;
+pub use logs::access::AccessLogError;
+pub use net::tls::TlsError;
 pub use operator::check::{CheckProgress, CheckReport, check};
 pub use operator::salvage::{SalvageError, SalvageReport, salvage};
 pub use services::SERVICES;
 pub use start::{RunningServer, StartError, start};
 pub use tavola_engine::panic_message;
+pub use test_server::TestServer;

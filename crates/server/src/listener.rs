@@ -212,6 +212,7 @@ impl<H: Handler> Acceptor<H> {
             let watcher = connections.watcher();
             tokio::spawn(async move {
                 acceptor.state.metrics.connections.inc();
+                acceptor.state.metrics.connections_accepted.inc();
                 acceptor.connect(stream, address, watcher).await;
                 acceptor.state.metrics.connections.dec();
                 drop(permit);
@@ -238,8 +239,14 @@ impl<H: Handler> Acceptor<H> {
                 // What is less common than plain HTTP/1 is boxed: every connection would carry its size.
                 Box::pin(self.serve(stream, written, Peer { address, tls: true }, watcher)).await;
             }
-            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
-            Err(_) => tracing::debug!("TLS handshake took too long"),
+            Ok(Err(error)) => {
+                self.state.metrics.tls_handshakes_failed.inc();
+                tracing::debug!(%error, "TLS handshake failed");
+            }
+            Err(_) => {
+                self.state.metrics.tls_handshakes_failed.inc();
+                tracing::debug!("TLS handshake took too long");
+            }
         }
     }
 

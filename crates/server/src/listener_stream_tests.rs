@@ -186,8 +186,9 @@ impl Fixture {
         };
         let engine = AnyEngine::Memory(MemoryEngine::new());
         let features = Features::open(&engine).await.unwrap();
-        let state =
-            ServerState::open(engine, features, Vec::new(), None, settings, &[]).await.unwrap();
+        let state = ServerState::open(engine, features, Vec::new(), None, settings, None, &[])
+            .await
+            .unwrap();
         let listener =
             Listener::bind(Site::Admin, "127.0.0.1:0".parse().unwrap(), limits.head_timeout)
                 .unwrap();

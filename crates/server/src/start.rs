@@ -10,15 +10,17 @@ use tavola_wire::uri::AddressRules;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::auth::accounts::ReloadedAccounts;
 use crate::auth::bearer::{BearerError, BearerVerifier};
 use crate::background::Background;
 use crate::background::index_builder::IndexBuilder;
 use crate::background::sweeper::Sweeper;
 use crate::background::workload_merge::WorkloadMerge;
-use crate::config::{Config, ServiceConfig, Storage};
+use crate::config::{AccountConfig, Config, ServiceConfig, Storage};
 use crate::error::storage_failure;
 use crate::listener::Server;
-use crate::net::tls::{self, TlsError};
+use crate::logs::access::{AccessLog, AccessLogError};
+use crate::net::tls::{ServerCertificate, TlsError};
 use crate::services::{self, SERVICES};
 use crate::state::{ServerState, Settings};
 use crate::storage;
@@ -44,6 +46,8 @@ pub enum StartError {
     Listen { address: SocketAddr, source: std::io::Error },
     #[error("cannot use the certificate")]
     Tls(#[from] TlsError),
+    #[error(transparent)]
+    AccessLog(#[from] AccessLogError),
     #[error("cannot check bearer tokens")]
     Bearer(#[from] BearerError),
 }
@@ -54,6 +58,7 @@ pub struct RunningServer {
     service_addresses: Vec<(Service, SocketAddr)>,
     admin_address: Option<SocketAddr>,
     state: Arc<ServerState>,
+    certificate: Option<Arc<ServerCertificate>>,
     stop: watch::Sender<bool>,
     server: JoinHandle<()>,
     background: Background,
@@ -65,11 +70,13 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
     if let Some(unknown) = config.services.iter().find(is_unknown) {
         return Err(StartError::NotServed(unknown.service));
     }
-    let acceptor = config.tls.as_ref().map(tls::acceptor).transpose()?;
+    let certificate = config.tls.map(ServerCertificate::load).transpose()?;
+    let acceptor = certificate.as_ref().map(ServerCertificate::acceptor).transpose()?;
     let bearer = match config.bearer {
         Some(bearer) => Some(BearerVerifier::new(bearer).await?),
         None => None,
     };
+    let access_log = config.access_log.as_ref().map(AccessLog::open).transpose()?;
     let engine = match config.storage {
         Storage::Memory => AnyEngine::Memory(MemoryEngine::new()),
         Storage::Folder { path, cache_bytes, disk_reserve_bytes, cached_files_max } => {
@@ -98,10 +105,17 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
         address_rules: AddressRules { disable_product_style_url: config.path_style_only },
         slow_query: config.slow_query,
     };
-    let operations = services::operations();
-    let state = ServerState::open(engine, features, config.accounts, bearer, settings, &operations)
-        .await
-        .map_err(StartError::Accounts)?;
+    let state = ServerState::open(
+        engine,
+        features,
+        config.accounts,
+        bearer,
+        settings,
+        access_log,
+        &services::operations(),
+    )
+    .await
+    .map_err(StartError::Accounts)?;
     services::prepare(&state).await.map_err(StartError::Accounts)?;
 
     let started = state.clock.now();
@@ -120,6 +134,7 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
         server: tokio::spawn(server.run(stopped)),
         background,
         state,
+        certificate,
         stop,
     })
 }
@@ -139,6 +154,34 @@ impl RunningServer {
         self.state.engine.failed().await
     }
 
+    /// Serves these accounts from the next request on, and no others. What accounts have stored stays.
+    ///
+    /// # Errors
+    /// When a new account cannot be stored; nothing has changed then.
+    pub async fn reload_accounts(
+        &self,
+        accounts: Vec<AccountConfig>,
+    ) -> Result<ReloadedAccounts, StartError> {
+        let ServerState { auth, engine, .. } = &*self.state;
+        let reloaded = auth.accounts.reload(engine, accounts).await;
+        reloaded.map_err(|error| StartError::Accounts(storage_failure(error)))
+    }
+
+    /// Reads certificate and key again, for connections to come. Does nothing without TLS.
+    ///
+    /// # Errors
+    /// When they cannot be used; the old ones stay then.
+    pub fn reload_certificate(&self) -> Result<(), TlsError> {
+        self.certificate.as_ref().map_or(Ok(()), |certificate| certificate.reload())
+    }
+
+    /// Begins a new access log where the old one was renamed.
+    pub fn reopen_logs(&self) {
+        if let Some(log) = &self.state.access_log {
+            log.reopen();
+        }
+    }
+
     /// Stops in order: no new connections, what was accepted is answered, then the engine is closed.
     pub async fn stop(mut self) {
         self.state.set_stopping();
@@ -149,5 +192,8 @@ impl RunningServer {
         let _ = tokio::task::spawn_blocking(move || engine.close()).await;
         // A step that took longer finds the engine closed, and the next start does it again.
         self.background.ended().await;
+        let state = Arc::clone(&self.state);
+        let flush = move || state.access_log.as_ref().map(AccessLog::flush);
+        let _ = tokio::task::spawn_blocking(flush).await;
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tavola_engine::AnyEngine;
+use tavola_engine::{AnyEngine, Fullness, Status};
 use tavola_wire::Service;
 use tavola_wire::uri::AddressRules;
 use tokio::sync::Notify;
@@ -15,6 +15,8 @@ use crate::auth::bearer::BearerVerifier;
 use crate::clock::Clock;
 use crate::config::{AccountConfig, Limits};
 use crate::error::{Result, storage_failure};
+use crate::logs::access::AccessLog;
+use crate::logs::refusals::RefusalLog;
 use crate::metrics::Metrics;
 use crate::net::memory_budget::MemoryBudget;
 use crate::operations::OperationSpec;
@@ -41,6 +43,8 @@ pub(crate) struct ServerState {
     pub metrics: Metrics,
     pub workload: Arc<Workload>,
     pub memory_budget: Arc<MemoryBudget>,
+    pub refusal_log: RefusalLog,
+    pub access_log: Option<AccessLog>,
     pub settings: Settings,
     stopping: AtomicBool,
 }
@@ -62,18 +66,25 @@ impl ServerState {
         accounts: Vec<AccountConfig>,
         bearer: Option<BearerVerifier>,
         settings: Settings,
+        access_log: Option<AccessLog>,
         operations: &[(Service, &'static [OperationSpec])],
     ) -> Result<Arc<Self>> {
         let accounts = Accounts::open(&engine, accounts).await.map_err(storage_failure)?;
         let drop_signal = Arc::<Notify>::default();
         let memory_budget = Arc::new(MemoryBudget::new(settings.limits.message_bytes_max));
+        let clock = Arc::new(Clock::default());
         let mut metrics = Metrics::new(operations, &memory_budget);
         metrics.register(|registry| crate::metrics::engine::register(registry, &engine));
+        let dropped = access_log.as_ref().map(|log| log.dropped.clone()).unwrap_or_default();
+        metrics.register(|registry| {
+            registry.register("access_log_dropped", "Lines of the access log left out", dropped);
+        });
+        let started = clock.now().unix_seconds();
+        metrics.register_process(started);
         let catalogue = Arc::new(Catalogue::new(engine.clone(), drop_signal.clone()));
         if features.is_in_use(Feature::Index) {
             catalogue.load_indexes().await.map_err(storage_failure)?;
         }
-        let clock = Arc::new(Clock::default());
         let auth = Authenticator { accounts, bearer, clock: clock.clone() };
         Ok(Arc::new(Self {
             catalogue,
@@ -87,14 +98,26 @@ impl ServerState {
             metrics,
             workload: Arc::default(),
             memory_budget,
+            refusal_log: RefusalLog::new(),
+            access_log,
             settings,
             stopping: AtomicBool::new(false),
         }))
     }
 
-    /// Whether requests are taken: not while stopping, and not with a failed engine.
-    pub(crate) fn is_ready(&self) -> bool {
-        !self.stopping.load(Ordering::Relaxed)
+    /// Why requests, or writes among them, are not taken now; `None` if they are.
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Some("the service is stopping".to_owned());
+        }
+        if let Some(failure) = self.engine.failure() {
+            return Some(format!("the storage engine has failed: {failure}"));
+        }
+        let Fullness { takes_writes, free_bytes } = self.engine.fullness();
+        let free =
+            free_bytes.map_or(String::new(), |bytes| format!(", {} MB are free", bytes >> 20));
+        let full = || format!("writes are refused for lack of room on the disk{free}");
+        (!takes_writes).then(full)
     }
 
     pub(crate) fn set_stopping(&self) {

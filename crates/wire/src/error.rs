@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 
+use crate::refusal::RefusalReason;
+
 /// Declares the closed set of codes: name on the wire, status, text.
 macro_rules! error_codes {
     ($($code:ident $status:literal $message:literal)*) => {
@@ -120,13 +122,17 @@ pub struct StorageError {
     detail: Option<Cow<'static, str>>,
     /// Replaces the code's own status, for the few codes that travel with two.
     status: Option<u16>,
-    /// Logged where the error is handled, never sent.
+    /// Logged where the error is handled. Sent only if it is `told`.
     source: Option<Box<dyn StdError + Send + Sync>>,
+    /// Whether the source gives nothing away to a stranger, and helps who made a mistake.
+    told: bool,
+    /// Where the code alone does not say it.
+    refusal: Option<RefusalReason>,
 }
 
 impl StorageError {
     pub fn new(code: ErrorCode) -> Self {
-        Self { code, detail: None, status: None, source: None }
+        Self { code, detail: None, status: None, source: None, told: false, refusal: None }
     }
 
     /// An error whose text differs from the usual one of its code.
@@ -154,8 +160,39 @@ impl StorageError {
         self
     }
 
+    /// With a cause that is also told to the caller, below the text.
+    #[must_use]
+    pub fn explained_by(self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { told: true, ..self.caused_by(source) }
+    }
+
+    /// With the reason why the caller is refused, where the code stands for several.
+    #[must_use]
+    pub fn refused_for(mut self, reason: RefusalReason) -> Self {
+        self.refusal = Some(reason);
+        self
+    }
+
     pub fn code(&self) -> ErrorCode {
         self.code
+    }
+
+    /// Why the caller was refused; `None` if it was not the caller that was wrong.
+    pub fn refusal(&self) -> Option<RefusalReason> {
+        self.refusal.or_else(|| RefusalReason::of_code(self.code))
+    }
+
+    /// What the caller may know of the cause.
+    pub fn explanation(&self) -> Option<String> {
+        self.source.as_ref().filter(|_| self.told).map(ToString::to_string)
+    }
+
+    /// The text for the caller with what it may know of the cause, on a line of its own.
+    pub fn explained_message(&self) -> Cow<'_, str> {
+        match self.explanation() {
+            None => Cow::Borrowed(self.message()),
+            Some(explanation) => Cow::Owned(format!("{}\n{explanation}", self.message())),
+        }
     }
 
     pub fn status(&self) -> u16 {
@@ -208,6 +245,17 @@ mod tests {
             assert!((400..600).contains(&code.status()), "{code:?}");
             assert!(!code.message().is_empty(), "{code:?}");
         }
+    }
+
+    #[test]
+    fn only_what_explains_is_told() {
+        let error = || StorageError::new(ErrorCode::AuthenticationFailed);
+        assert_eq!(error().caused_by("a secret").explained_message(), error().message());
+        let told = error().explained_by("too late").refused_for(RefusalReason::Expired);
+        assert_eq!(told.explained_message(), format!("{}\ntoo late", error().message()));
+        assert_eq!(told.refusal(), Some(RefusalReason::Expired));
+        assert_eq!(error().refusal(), Some(RefusalReason::WrongKey));
+        assert_eq!(StorageError::new(ErrorCode::TableNotFound).refusal(), None);
     }
 
     #[test]

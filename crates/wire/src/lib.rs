@@ -9,6 +9,7 @@ pub mod cors;
 pub mod error;
 pub mod explain;
 mod name_list;
+pub mod refusal;
 pub mod service;
 pub mod table;
 pub mod ticks;
@@ -18,6 +19,7 @@ pub mod version;
 pub mod xml;
 
 pub use error::{ErrorCode, StorageError};
+pub use refusal::RefusalReason;
 pub use service::Service;
 pub use ticks::Ticks;
 pub use version::ServiceVersion;

@@ -15,6 +15,7 @@ mod resume;
 mod retries;
 mod sas;
 mod split;
+mod test_server;
 mod tls;
 mod tokens;
 mod typed;

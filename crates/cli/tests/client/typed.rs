@@ -315,3 +315,45 @@ async fn any_serde_type_is_an_entity() {
     assert_eq!(found[0].0, plain);
     table.delete().await;
 }
+
+#[derive(Clone, Debug, PartialEq, TableEntity)]
+#[table(columns)]
+struct Counted {
+    #[table(partition_key)]
+    name: String,
+    #[table(row_key)]
+    shard: u64,
+    count: u64,
+    last: Option<u64>,
+}
+
+/// The service has no unsigned numbers: what fits is stored and found, what does not is refused before it is sent.
+#[tokio::test]
+async fn unsigned_numbers_are_stored_as_long_as_they_fit() {
+    let test_table = TestTable::create().await;
+    let table = &test_table.table;
+    let counted = |shard, count| Counted { name: "hits".into(), shard, count, last: Some(1) };
+    let largest = u64::try_from(i64::MAX).unwrap();
+    for (shard, count) in [(1, 0), (2, largest)] {
+        let counted = counted(shard, count);
+        table.insert_entity(&counted, None).await.unwrap();
+        let key = tavola_client::KeyField::to_key(&shard).unwrap();
+        let read = table.get_entity::<Counted>("hits", &key, None).await.unwrap();
+        assert_eq!(read.value, counted);
+    }
+    let error = table.insert_entity(&counted(3, largest + 1), None).await.unwrap_err().to_string();
+    assert!(error.contains("9223372036854775808") && error.contains("property=count"), "{error}");
+    let found = |filter| table.query_entities::<Counted>(filter).try_collect::<Vec<_>>();
+    for (filter, rows) in [
+        (Counted::COUNT.ge(1_u64), 1),
+        (Counted::COUNT.eq(largest), 1),
+        (Counted::COUNT.eq(u64::MAX), 0),
+        (Counted::COUNT.gt(largest + 1), 0),
+        (Counted::COUNT.lt(u64::MAX), 2),
+        (Counted::COUNT.ne(u64::MAX), 2),
+    ] {
+        let text = filter.to_string();
+        assert_eq!(found(filter).await.unwrap().len(), rows, "{text}");
+    }
+    test_table.delete().await;
+}

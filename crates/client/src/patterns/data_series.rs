@@ -96,7 +96,7 @@ impl<T: EdmProperty> DataSeries<T> {
             let row_key = self.row_key(period, slot);
             let new = || Entity::new(series, row_key.as_str());
             let entity = entities.entry(row_key.clone()).or_insert_with(new);
-            entity.set_property(&self.slot_name(slot), &value);
+            entity.set_property(&self.slot_name(slot), &value)?;
         }
         let mut transaction = Transaction::new();
         for entity in entities.values() {
@@ -131,7 +131,7 @@ impl<T: EdmProperty> DataSeries<T> {
             };
             let sum = old + value.clone();
             let mut change = Entity::new(series, row_key.as_str());
-            change.set_property(&name, &sum);
+            change.set_property(&name, &sum)?;
             let table = &self.table;
             let done = match &stored {
                 Some(stored) => table.update_entity(&change, UpdateMode::Merge, stored, None).await,

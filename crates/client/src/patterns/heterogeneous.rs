@@ -87,7 +87,7 @@ pub use tavola_client_derive::PropertySet;
 /// }
 ///
 /// let mut entity = Entity::new("Sales", "00010").with("Age", 34);
-/// Person { first_name: "Jens".into() }.write_to(&mut entity);
+/// Person { first_name: "Jens".into() }.write_to(&mut entity)?;
 /// assert_eq!(entity.get::<String>("FirstName")?, "Jens");
 /// assert_eq!(Person::take_from(&mut entity)?.first_name, "Jens");
 /// # Ok(())
@@ -95,7 +95,10 @@ pub use tavola_client_derive::PropertySet;
 /// ```
 pub trait PropertySet: Sized {
     /// Writes the properties into an entity.
-    fn write_to(&self, entity: &mut Entity);
+    ///
+    /// # Errors
+    /// A value that no property can hold.
+    fn write_to(&self, entity: &mut Entity) -> Result<()>;
 
     /// Takes the properties from an entity.
     ///

@@ -5,14 +5,17 @@
 //! | `String`, `&str` | `Edm.String` |
 //! | `bool` | `Edm.Boolean` |
 //! | `i32`, `i16`, `i8`, `u16`, `u8` | `Edm.Int32` |
-//! | `i64`, `u32` | `Edm.Int64` |
+//! | `i64`, `u32`, `u64` | `Edm.Int64`; a `u64` above `i64::MAX` is an error when it is written |
 //! | `f64`, `f32` | `Edm.Double` |
 //! | [`DateTime`], `time::OffsetDateTime`, `SystemTime`; `chrono::DateTime<Utc>` and `jiff::Timestamp` with the cargo features of these names | `Edm.DateTime`, cut to 100 ns |
 //! | [`Uuid`] | `Edm.Guid` |
 //! | `Vec<u8>`, `Bytes` | `Edm.Binary` |
 //! | `Option<T>` | that of `T`; absent for `None` |
 //!
-//! Writing is exact. Reading takes the same type, and a smaller number where a larger one is wanted, because that
+//! Writing is exact. The service has no unsigned numbers: a `u64` is stored as what it is up to `i64::MAX`, and what is greater is
+//! refused before it is sent. Where such numbers occur (hashes, say), store a text of fixed length, or the bits as `i64` with `as`.
+//! A negative number is no `u64` and an error when it is read as one. In filters a `u64` that cannot be stored is greater than
+//! everything that is. Reading takes the same type, and a smaller number where a larger one is wanted, because that
 //! loses nothing and tables outlive the types of their first writers.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -95,11 +98,19 @@ impl EdmValue {
 /// ```
 /// use tavola_client::{EdmProperty, EdmValue};
 ///
-/// assert_eq!(42.to_edm(), Some(EdmValue::Int32(42)));
-/// assert_eq!(42_i64.to_edm(), Some(EdmValue::Int64(42)));
-/// assert_eq!(None::<bool>.to_edm(), None);
-/// assert_eq!(i64::from_edm(Some(EdmValue::Int32(42))).unwrap(), 42);
+/// # fn main() -> tavola_client::Result<()> {
+/// assert_eq!(42.to_edm()?, Some(EdmValue::Int32(42)));
+/// assert_eq!(42_i64.to_edm()?, Some(EdmValue::Int64(42)));
+/// assert_eq!(None::<bool>.to_edm()?, None);
+/// assert_eq!(i64::from_edm(Some(EdmValue::Int32(42)))?, 42);
 /// assert!(i32::from_edm(Some(EdmValue::Int64(42))).is_err());
+///
+/// // There is no unsigned number in the service.
+/// assert_eq!(42_u64.to_edm()?, Some(EdmValue::Int64(42)));
+/// assert!(u64::MAX.to_edm().is_err());
+/// assert!(u64::from_edm(Some(EdmValue::Int64(-1))).is_err());
+/// # Ok(())
+/// # }
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no type of a property",
@@ -108,7 +119,10 @@ impl EdmValue {
 )]
 pub trait EdmProperty: Sized {
     /// The value to store; `None` leaves the property out.
-    fn to_edm(&self) -> Option<EdmValue>;
+    ///
+    /// # Errors
+    /// A value that no property can hold, such as a number above `i64::MAX`.
+    fn to_edm(&self) -> Result<Option<EdmValue>>;
 
     /// Reads what was stored; `None` is a property that the entity does not have.
     ///
@@ -118,8 +132,8 @@ pub trait EdmProperty: Sized {
 }
 
 impl<T: EdmProperty> EdmProperty for Option<T> {
-    fn to_edm(&self) -> Option<EdmValue> {
-        self.as_ref().and_then(T::to_edm)
+    fn to_edm(&self) -> Result<Option<EdmValue>> {
+        self.as_ref().map_or(Ok(None), T::to_edm)
     }
 
     fn from_edm(value: Option<EdmValue>) -> Result<Self> {
@@ -129,8 +143,8 @@ impl<T: EdmProperty> EdmProperty for Option<T> {
 
 /// The whole value, of whatever type it is.
 impl EdmProperty for EdmValue {
-    fn to_edm(&self) -> Option<EdmValue> {
-        Some(self.clone())
+    fn to_edm(&self) -> Result<Option<EdmValue>> {
+        Ok(Some(self.clone()))
     }
 
     fn from_edm(value: Option<EdmValue>) -> Result<Self> {
@@ -148,8 +162,8 @@ macro_rules! property {
         }
 
         impl EdmProperty for $rust {
-            fn to_edm(&self) -> Option<EdmValue> {
-                Some(EdmValue::from(self.clone()))
+            fn to_edm(&self) -> Result<Option<EdmValue>> {
+                Ok(Some(EdmValue::from(self.clone())))
             }
 
             fn from_edm(value: Option<EdmValue>) -> Result<Self> {
@@ -212,6 +226,19 @@ macro_rules! small_integer {
 }
 
 small_integer!(i8 => Int32, i16 => Int32, u8 => Int32, u16 => Int32, u32 => Int64);
+
+/// Without `From`, for not every number can be stored.
+impl EdmProperty for u64 {
+    fn to_edm(&self) -> Result<Option<EdmValue>> {
+        let number = i64::try_from(*self).map_err(|_| range(*self))?;
+        Ok(Some(EdmValue::Int64(number)))
+    }
+
+    fn from_edm(value: Option<EdmValue>) -> Result<Self> {
+        let number = i64::from_edm(value)?;
+        Self::try_from(number).map_err(|_| range(number))
+    }
+}
 
 impl From<&str> for EdmValue {
     fn from(text: &str) -> Self {
@@ -304,7 +331,7 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "values are written where they are checked")]
     fn round_trip<T: EdmProperty + PartialEq + std::fmt::Debug>(value: T, edm: EdmType) {
-        let stored = value.to_edm().unwrap();
+        let stored = value.to_edm().unwrap().unwrap();
         assert_eq!(stored.edm_type(), edm);
         assert_eq!(T::from_edm(Some(stored)).unwrap(), value);
     }
@@ -316,6 +343,8 @@ mod tests {
         round_trip(i32::MIN, EdmType::Int32);
         round_trip(i64::MIN, EdmType::Int64);
         round_trip(u32::MAX, EdmType::Int64);
+        round_trip(i64::MAX as u64, EdmType::Int64);
+        round_trip(0_u64, EdmType::Int64);
         round_trip(u8::MAX, EdmType::Int32);
         round_trip(0.1_f64, EdmType::Double);
         round_trip(0.1_f32, EdmType::Double);
@@ -338,7 +367,8 @@ mod tests {
             let stored = || Some(EdmValue::DateTime(moment));
             let chrono = chrono::DateTime::<chrono::Utc>::from_edm(stored()).unwrap();
             let jiff = jiff::Timestamp::from_edm(stored()).unwrap();
-            assert_eq!((chrono.to_edm(), jiff.to_edm()), (stored(), stored()), "{text}");
+            assert_eq!(chrono.to_edm().unwrap(), stored(), "{text}");
+            assert_eq!(jiff.to_edm().unwrap(), stored(), "{text}");
             assert_eq!(chrono.timestamp(), jiff.as_nanosecond().div_euclid(1_000_000_000) as i64);
         }
     }
@@ -355,13 +385,20 @@ mod tests {
         }
         assert!(i32::from_edm(Some(EdmValue::Int64(1))).is_err());
         assert!(i32::from_edm(None).is_err());
+        for number in [i64::MAX as u64 + 1, u64::MAX] {
+            let error = number.to_edm().unwrap_err().to_string();
+            assert!(error.contains(&number.to_string()), "{error}");
+            assert!(Some(number).to_edm().is_err());
+        }
+        assert!(u64::from_edm(Some(EdmValue::Int64(-1))).is_err());
+        assert_eq!(u64::from_edm(Some(EdmValue::Int32(7))).unwrap(), 7);
         assert_eq!(Option::<i32>::from_edm(None).unwrap(), None);
     }
 
     #[test]
     fn finer_time_is_cut_to_ticks() {
         let fine = UNIX_EPOCH + Duration::new(1, 199);
-        let stored = fine.to_edm();
+        let stored = fine.to_edm().unwrap();
         assert_eq!(stored, Some((UNIX_EPOCH + Duration::new(1, 100)).into()));
     }
 }

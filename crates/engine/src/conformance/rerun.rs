@@ -70,6 +70,10 @@ impl<E: Engine> Status for Rerun<E> {
         self.engine.fullness()
     }
 
+    fn failure(&self) -> Option<String> {
+        self.engine.failure()
+    }
+
     fn failed(&self) -> impl Future<Output = String> + Send {
         self.engine.failed()
     }

@@ -36,7 +36,7 @@ use crate::{
     Engine, Error, Fullness, KeyRange, Reader, Result, Status, Transition, Visitor, panic_message,
 };
 use commit::committer::{Committer, Message};
-use commit::group::Failure;
+use commit::group::{Admission, Failure};
 use commit::inline_commit::{InlineCommits, SpareWorker};
 use commit::job::{Job, Pending};
 use scan::inline_scan::{DELETIONS_MAX, InlineScan};
@@ -48,7 +48,7 @@ use store::{Store, StoreSink, StoreSnapshot, drop_range};
 pub use check::{CheckedRows, FileProblem, FilesReport, FolderCheck};
 pub use options::{EmbeddedOptions, OpenError};
 pub use salvage::{Loss, Salvage};
-pub use stats::{Histogram, Stats};
+pub use stats::{Histogram, Stats, StoreFigures};
 
 /// Ordered bytes in a folder. Cheap to clone; the folder is released when the last clone and the last snapshot
 /// are gone.
@@ -111,6 +111,7 @@ impl EmbeddedEngine {
             space: Arc::clone(&space),
             compacting: Wait::new("compaction"),
             reclaiming: Wait::new("reclaiming deleted values"),
+            stats: Arc::clone(&stats),
         };
         let sink = StoreSink { store: Arc::clone(&store), space: Arc::clone(&space), nudge };
         let committer =
@@ -150,6 +151,11 @@ impl EmbeddedEngine {
     /// What the engine counts.
     pub fn stats(&self) -> &Stats {
         &self.shared.stats
+    }
+
+    /// What the store holds.
+    pub fn figures(&self) -> StoreFigures {
+        self.shared.store.figures()
     }
 
     /// Bytes of the tables and journals on disk.
@@ -308,8 +314,12 @@ impl Status for EmbeddedEngine {
         let stats = &self.shared.stats;
         Fullness {
             free_bytes: Some(stats.disk_free_bytes.load(Ordering::Relaxed)),
-            takes_writes: stats.disk_full.load(Ordering::Relaxed) == 0,
+            takes_writes: self.shared.space.admission() == Admission::Everything,
         }
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.shared.failure.borrow().as_ref().map(ToString::to_string)
     }
 
     /// When a commit has failed: the engine still reads, but writes no more.

@@ -25,6 +25,31 @@ pub struct Stats {
     pub group_size: Histogram,
     /// Nanoseconds per commit: journal write, one fdatasync, memtable.
     pub commit_nanos: Histogram,
+    /// Nanoseconds per step of compaction; its count is the number of steps that did something.
+    pub compaction_nanos: Histogram,
+    /// Bytes that those steps wrote at most.
+    pub compaction_bytes: AtomicU64,
+    /// Whether one is running: 0 or 1.
+    pub compacting: AtomicU64,
+}
+
+/// What a store holds, asked for when somebody wants to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreFigures {
+    /// Tables and separated values on disk.
+    pub table_bytes: u64,
+    pub journal_bytes: u64,
+    /// In memory, and in the journals until it is flushed.
+    pub memtable_bytes: u64,
+    /// Flushed memtables that have not been compacted.
+    pub uncompacted_runs: u64,
+    /// Deletions in tables that scans have to pass.
+    pub deletions: u64,
+    pub cache_bytes: u64,
+    pub cache_bytes_max: u64,
+    /// Blocks that were found in the cache, and those that were read from the disk or from the kernel's.
+    pub cache_hits: u64,
+    pub cache_misses: u64,
 }
 
 /// Counts of values by their power of two, with count and sum.

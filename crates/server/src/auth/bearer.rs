@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 use http::header::WWW_AUTHENTICATE;
+use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::jwk::{AlgorithmParameters, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 use tavola_wire::ServiceVersion;
 use tavola_wire::auth::sas::{Grant, Permissions, ResourceTypes};
-use tavola_wire::{ErrorCode, StorageError};
+use tavola_wire::{ErrorCode, RefusalReason, StorageError};
 
 use super::permit::Identity;
 use super::token_signature;
@@ -91,7 +92,10 @@ impl BearerVerifier {
             Err(Unverified::UnknownKey) if self.refresh().await => self.claims(token),
             claims => claims,
         };
-        let claims = claims.map_err(|reason| refused(reason.to_string()))?;
+        let claims = claims.map_err(|unverified| {
+            let reason = unverified.reason();
+            refused(reason, unverified.to_string())
+        })?;
         let permissions = claims
             .roles
             .iter()
@@ -176,6 +180,24 @@ enum Unverified {
     Invalid(#[from] jsonwebtoken::errors::Error),
 }
 
+impl Unverified {
+    fn reason(&self) -> RefusalReason {
+        match self {
+            Self::UnknownKey => RefusalReason::WrongKey,
+            Self::Algorithm => RefusalReason::MalformedCredentials,
+            Self::Invalid(error) => match error.kind() {
+                ErrorKind::InvalidSignature => RefusalReason::WrongKey,
+                ErrorKind::ExpiredSignature => RefusalReason::Expired,
+                ErrorKind::ImmatureSignature => RefusalReason::NotYetValid,
+                ErrorKind::InvalidIssuer
+                | ErrorKind::InvalidAudience
+                | ErrorKind::MissingRequiredClaim(_) => RefusalReason::BearerClaims,
+                _ => RefusalReason::MalformedCredentials,
+            },
+        }
+    }
+}
+
 /// Checks the token of a request.
 ///
 /// # Errors
@@ -190,7 +212,7 @@ pub(crate) async fn authenticate(
     verified.map(Identity::Bearer).map_err(|error| {
         let knows_challenges =
             head.version.is_some_and(|version| version >= ServiceVersion::FIRST_WITH_CHALLENGE);
-        if knows_challenges { error } else { ErrorCode::AuthenticationFailed.into() }
+        if knows_challenges { error } else { without_challenge(&error) }
     })
 }
 
@@ -200,20 +222,31 @@ async fn verify(
     token: &str,
 ) -> Result<Grant> {
     let Some(verifier) = verifier else {
-        return Err(refused("bearer tokens are not configured"));
+        return Err(refused(
+            RefusalReason::BearerNotConfigured,
+            "bearer tokens are not configured",
+        ));
     };
     if !head.peer.tls && !verifier.config.allow_http {
-        return Err(refused("bearer tokens are taken over TLS alone"));
+        return Err(refused(RefusalReason::Protocol, "bearer tokens are taken over TLS alone"));
     }
     verifier.grant(token).await
 }
 
-fn refused(reason: impl Into<String>) -> StorageError {
-    let reason: String = reason.into();
+fn refused(reason: RefusalReason, detail: impl Into<String>) -> StorageError {
+    let detail: String = detail.into();
     let text = ErrorCode::NoAuthenticationInformation.message();
     StorageError::with_detail(ErrorCode::InvalidAuthenticationInfo, text)
         .status_override(401)
-        .caused_by(reason)
+        .caused_by(detail)
+        .refused_for(reason)
+}
+
+/// The same for a version that does not know challenges. What it is told of the cause is nothing, as recorded.
+fn without_challenge(error: &StorageError) -> StorageError {
+    let detail = std::error::Error::source(error).map_or(String::new(), ToString::to_string);
+    let reason = error.refusal().unwrap_or(RefusalReason::MalformedCredentials);
+    StorageError::new(ErrorCode::AuthenticationFailed).caused_by(detail).refused_for(reason)
 }
 
 /// Tells a client without valid credentials where to get some.

@@ -18,7 +18,7 @@ use tavola_wire::auth::shared_key::{
     Authorization, LongSignedRequest, Scheme, SignedRequest, check_date, signed_date,
 };
 use tavola_wire::auth::{Signature, SignedIdentifier};
-use tavola_wire::{ErrorCode, Service, Ticks};
+use tavola_wire::{ErrorCode, RefusalReason, Service, StorageError, Ticks};
 
 use crate::clock::Clock;
 use crate::error::Result;
@@ -65,7 +65,9 @@ impl Authenticator {
         let identity = match Authorization::parse(header)? {
             Authorization::SharedKey { scheme, account: named, signature } => {
                 if named != account.name {
-                    return Err(ErrorCode::AuthenticationFailed.into());
+                    return Err(StorageError::new(ErrorCode::AuthenticationFailed)
+                        .caused_by(format!("the Authorization header names the account {named:?}"))
+                        .refused_for(RefusalReason::AccountMismatch));
                 }
                 shared_key(account, head, scheme, &signature, self.clock.now())?;
                 Identity::Owner
@@ -141,7 +143,7 @@ fn sas_token(
     // A token of a queue or a blob is verified for what is addressed, which stands in the path: another path, another token.
     let is_for_any_path = addressed == Addressed::Table;
     let recalled = head.recalled.filter(|_| is_for_any_path);
-    if let Some(token) = recalled.and_then(|query| query.token_for(account.id)) {
+    if let Some(token) = recalled.and_then(|query| query.token_for(account.keys_id)) {
         return Ok(token.clone());
     }
     let token = account.tokens.verified(addressed, &head.query, &account.name, &account.keys)?;
@@ -149,7 +151,7 @@ fn sas_token(
         return Err(ErrorCode::NoAuthenticationInformation.into());
     };
     if is_for_any_path {
-        last.remember(head.raw_query(), account.id, &token);
+        last.remember(head.raw_query(), account.keys_id, &token);
     }
     Ok(token)
 }

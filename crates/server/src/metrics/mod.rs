@@ -2,20 +2,23 @@
 
 pub(crate) mod engine;
 mod indexes;
+mod process;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use tavola_wire::Service;
+use tavola_wire::table::filter::QueryKind;
+use tavola_wire::{ErrorCode, RefusalReason, Service};
 
 use self::indexes::IndexMetrics;
 use crate::net::memory_budget::MemoryBudget;
@@ -25,9 +28,13 @@ use crate::operations::{OperationIndex, OperationSpec, PREFLIGHT, UNRECOGNIZED};
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
+    /// Names that every program has, without our prefix.
+    process: Registry,
     services: Vec<ServiceMetrics>,
     pub connections: Gauge,
+    pub connections_accepted: Counter,
     pub connections_refused: Counter,
+    pub tls_handshakes_failed: Counter,
     pub connections_stalled: Counter,
     pub http2_requests_refused: Counter,
     pub request_bytes: Counter,
@@ -36,6 +43,9 @@ pub(crate) struct Metrics {
     pub rows_returned: Counter,
     pub indexes: IndexMetrics,
     pub panics: Counter,
+    queries: [Counter; QUERY_KINDS.len()],
+    errors: Family<ErrorLabels, Counter>,
+    refusals: Family<RefusalLabels, Counter>,
 }
 
 /// The operations of one service.
@@ -67,6 +77,26 @@ struct OperationLabels {
     service: &'static str,
     operation: &'static str,
 }
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ErrorLabels {
+    service: &'static str,
+    code: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RefusalLabels {
+    service: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct QueryKindLabels {
+    kind: &'static str,
+}
+
+const QUERY_KINDS: [QueryKind; 4] =
+    [QueryKind::Point, QueryKind::Range, QueryKind::PartitionScan, QueryKind::TableScan];
 
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
@@ -109,7 +139,24 @@ impl Metrics {
                 unrecognized: of_operation(UNRECOGNIZED),
             }
         };
+        let errors = Family::<ErrorLabels, Counter>::default();
+        registry.register("errors", "Requests that failed, by code", errors.clone());
+        let refusals = Family::<RefusalLabels, Counter>::default();
+        registry.register("refusals", "Requests refused, by reason", refusals.clone());
+        // Made before they are needed: an alert on something new needs a zero to rise from.
+        for (service, _) in services {
+            for reason in RefusalReason::ALL {
+                let labels = RefusalLabels { service: service.name(), reason: reason.as_str() };
+                drop(refusals.get_or_create(&labels));
+            }
+        }
+        let queries = Family::<QueryKindLabels, Counter>::default();
+        registry.register("queries", "Queries of entities, by kind", queries.clone());
+        let queries = QUERY_KINDS
+            .map(|kind| queries.get_or_create(&QueryKindLabels { kind: kind.as_str() }).clone());
         let services = services.iter().map(of_service).collect();
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        registry.register("build", "The program that answers", Info::new(version.to_vec()));
         let connections = Gauge::default();
         registry.register("connections", "Open connections", connections.clone());
         registry.register_collector(Box::new(MessageMemoryBytes(memory_budget.clone())));
@@ -121,7 +168,15 @@ impl Metrics {
         };
         Self {
             services,
+            errors,
+            refusals,
+            queries,
             connections,
+            connections_accepted: counter("connections_accepted", "Connections accepted"),
+            tls_handshakes_failed: counter(
+                "tls_handshakes_failed",
+                "TLS handshakes that failed or took too long",
+            ),
             connections_refused: counter("connections_refused", "Connections refused: too many"),
             connections_stalled: counter(
                 "connections_stalled",
@@ -138,12 +193,18 @@ impl Metrics {
             indexes,
             panics: counter("panics", "Requests that ended in a panic and were answered 500"),
             registry,
+            process: Registry::default(),
         }
     }
 
     /// Adds what `register` registers, such as the engine's own figures.
     pub(crate) fn register(&mut self, register: impl FnOnce(&mut Registry)) {
         register(&mut self.registry);
+    }
+
+    /// Adds what the operating system says of this process, and when it began (seconds since 1970).
+    pub(crate) fn register_process(&mut self, started: i64) {
+        process::register(&mut self.process, started);
     }
 
     pub(crate) fn answered(
@@ -166,9 +227,27 @@ impl Metrics {
         metrics.seconds.observe(elapsed.as_secs_f64());
     }
 
+    /// Counts a failure by what clients and operators call it.
+    pub(crate) fn failed(&self, service: Service, code: ErrorCode, refusal: Option<RefusalReason>) {
+        let service = service.name();
+        self.errors.get_or_create(&ErrorLabels { service, code: code.as_str() }).inc();
+        if let Some(reason) = refusal {
+            let labels = RefusalLabels { service, reason: reason.as_str() };
+            self.refusals.get_or_create(&labels).inc();
+        }
+    }
+
+    /// Counts a query by its kind, as `x-tavola-query-kind` calls it.
+    pub(crate) fn query_kind(&self, kind: QueryKind) {
+        if let Some(at) = QUERY_KINDS.iter().position(|known| *known == kind) {
+            self.queries[at].inc();
+        }
+    }
+
     /// Everything in the text format of Prometheus (OpenMetrics).
     pub(crate) fn encode(&self) -> String {
         let mut text = String::new();
+        encode_registry(&mut text, &self.process).expect("a string takes every write");
         encode(&mut text, &self.registry).expect("a string takes every write");
         text
     }

@@ -1,10 +1,12 @@
 //! TLS from PEM files.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::TlsFiles;
@@ -25,8 +27,45 @@ pub enum TlsError {
     Mismatch(#[from] rustls::Error),
 }
 
-/// An acceptor that offers HTTP/2 and HTTP/1.1.
-pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
+/// The certificate that the server shows, which can be replaced while it serves.
+#[derive(Debug)]
+pub(crate) struct ServerCertificate {
+    files: TlsFiles,
+    current: RwLock<Arc<CertifiedKey>>,
+}
+
+impl ServerCertificate {
+    pub(crate) fn load(files: TlsFiles) -> Result<Arc<Self>, TlsError> {
+        let current = RwLock::new(Arc::new(read(&files)?));
+        Ok(Arc::new(Self { files, current }))
+    }
+
+    /// Reads the files again. If they cannot be used, the certificate stays the one it is.
+    pub(crate) fn reload(&self) -> Result<(), TlsError> {
+        let read = Arc::new(read(&self.files)?);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = read;
+        Ok(())
+    }
+
+    /// An acceptor that offers HTTP/2 and HTTP/1.1.
+    pub(crate) fn acceptor(self: &Arc<Self>) -> Result<TlsAcceptor, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(self) as _);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}
+
+impl ResolvesServerCert for ServerCertificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+fn read(files: &TlsFiles) -> Result<CertifiedKey, TlsError> {
     let file = files.certificate.display().to_string();
     let read = |source| TlsError::Read { file: file.clone(), source };
     let chain = CertificateDer::pem_file_iter(&files.certificate)
@@ -38,13 +77,7 @@ pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     }
     let key = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|source| TlsError::Read { file: files.key.display().to_string(), source })?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(CertifiedKey::from_der(chain, key, &rustls::crypto::ring::default_provider())?)
 }
 
 /// Whether a certificate has no extensions because its version has none. rustls would only say that it is a bad one.

@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod head;
 pub(crate) mod ids;
+pub(crate) mod notes;
 pub(crate) mod redact;
 pub(crate) mod reply;
 pub(crate) mod respond;

@@ -18,9 +18,22 @@ pub(crate) fn path(path: &str) -> Cow<'_, str> {
     }
 }
 
+/// The text up to a number of bytes, cut off between characters. What a client sends must not make a line of the log as long
+/// as its request.
+pub(crate) fn shortened(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=bytes_max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_texts_are_cut_off_between_characters() {
+        assert_eq!(shortened(&"\u{e4}".repeat(100), 101), "\u{e4}".repeat(50));
+        assert_eq!(shortened("short", 101), "short");
+    }
 
     #[test]
     fn signatures_are_cut_off() {

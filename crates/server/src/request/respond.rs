@@ -43,7 +43,8 @@ pub(crate) fn empty(status: StatusCode) -> Reply {
 /// The reply to a request that failed, as an XML document.
 pub(crate) fn xml_error(error: &StorageError, id: &Id, now: Ticks) -> Reply {
     let code = error.code().as_str();
-    let body = xml::error::write(code, error.message(), &id.to_string(), &now.to_iso_padded());
+    let message = error.explained_message();
+    let body = xml::error::write(code, &message, &id.to_string(), &now.to_iso_padded());
     let mut reply = xml(body);
     *reply.status_mut() = status_of(error);
     reply.headers_mut().insert(ERROR_CODE, HeaderValue::from_static(code));

@@ -12,10 +12,13 @@ use tavola_wire::auth::sas::VerifiedSas;
 use tavola_wire::uri::QueryString;
 
 use crate::error::Result;
-use crate::storage::layout::AccountId;
 
 /// Longer ones are not kept: there may be thousands of connections.
 const SIGNED_BYTES_MAX: usize = 1024;
+
+/// The keys that a token was verified with: those of an account until they are changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeysId(pub(crate) u64);
 
 /// Whether a parameter may be a field of a token. The options of OData and of paging are not.
 pub(crate) fn is_token_field(name: &str) -> bool {
@@ -43,7 +46,7 @@ impl<'a> Deref for HeadQuery<'a> {
 struct SignedPart {
     raw: String,
     query: QueryString<'static>,
-    account: AccountId,
+    keys: KeysId,
     token: Arc<VerifiedSas<'static>>,
 }
 
@@ -67,12 +70,7 @@ impl LastSignedQuery {
     }
 
     /// Keeps the signed part of a query whose token has been verified.
-    pub(crate) fn remember(
-        &self,
-        raw: &str,
-        account: AccountId,
-        token: &Arc<VerifiedSas<'static>>,
-    ) {
+    pub(crate) fn remember(&self, raw: &str, keys: KeysId, token: &Arc<VerifiedSas<'static>>) {
         let raw = signed_part(raw);
         if raw.len() > SIGNED_BYTES_MAX {
             return;
@@ -82,7 +80,7 @@ impl LastSignedQuery {
             return;
         }
         let (raw, query) = (raw.to_owned(), query.into_owned());
-        let signed = SignedPart { raw, query, account, token: token.clone() };
+        let signed = SignedPart { raw, query, keys, token: token.clone() };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(signed));
     }
 }
@@ -153,9 +151,9 @@ impl RecalledQuery<'_> {
         })
     }
 
-    /// The token, which was verified with the keys of this account alone.
-    pub(crate) fn token_for(&self, account: AccountId) -> Option<&Arc<VerifiedSas<'static>>> {
-        (self.signed.account == account).then_some(&self.signed.token)
+    /// The token, which was verified with these keys alone.
+    pub(crate) fn token_for(&self, keys: KeysId) -> Option<&Arc<VerifiedSas<'static>>> {
+        (self.signed.keys == keys).then_some(&self.signed.token)
     }
 }
 
@@ -168,12 +166,12 @@ mod tests {
     use super::*;
     use crate::auth::sas_cache::SasCache;
 
-    fn remember(last: &LastSignedQuery, raw: &str, account: AccountId) {
+    fn remember(last: &LastSignedQuery, raw: &str, keys_id: KeysId) {
         let keys = [AccountKey::from_bytes(b"secret")];
         let query = QueryString::parse(raw).unwrap();
         let token =
             SasCache::default().verified(Addressed::Table, &query, "acct", &keys).unwrap().unwrap();
-        last.remember(raw, account, &token);
+        last.remember(raw, keys_id, &token);
     }
 
     fn sas() -> String {
@@ -192,10 +190,10 @@ mod tests {
     fn the_same_query_is_known_for_its_account_and_no_other_is() {
         let (last, sas) = (LastSignedQuery::default(), sas());
         assert!(last.recall(&sas).is_none());
-        remember(&last, &sas, AccountId(7));
+        remember(&last, &sas, KeysId(7));
         let known = last.recall(&sas).unwrap();
-        assert!(known.token_for(AccountId(7)).is_some());
-        assert!(known.token_for(AccountId(8)).is_none());
+        assert!(known.token_for(KeysId(7)).is_some());
+        assert!(known.token_for(KeysId(8)).is_none());
         assert_read_alike(&last, &sas);
         for place in 0..sas.len() {
             let mut changed = sas.clone().into_bytes();
@@ -219,7 +217,7 @@ mod tests {
         let filter = "$filter=a%20eq%20'b%26'&%24top=1";
         for first in [sas.clone(), format!("{filter}&{sas}"), format!("{sas}&{filter}")] {
             let last = LastSignedQuery::default();
-            remember(&last, &first, AccountId(7));
+            remember(&last, &first, KeysId(7));
             for options in [filter, "NextPartitionKey=a&NextRowKey=b", "$select="] {
                 assert_read_alike(&last, &format!("{options}&{sas}"));
                 assert_read_alike(&last, &format!("{sas}&{options}"));
@@ -232,7 +230,7 @@ mod tests {
     #[test]
     fn what_may_be_a_field_of_a_signature_is_no_option() {
         let (last, sas) = (LastSignedQuery::default(), sas());
-        remember(&last, &sas, AccountId(7));
+        remember(&last, &sas, KeysId(7));
         for more in ["sp=raud", "%73p=raud", "$top=1&tn=x", "sig=x", "comp=acl", "%", "a"] {
             assert!(last.recall(&format!("{more}&{sas}")).is_none(), "{more}");
             assert!(last.recall(&format!("{sas}&{more}")).is_none(), "{more}");
@@ -250,7 +248,7 @@ mod tests {
         let sas = sas();
         for raw in [format!("{sas}&a={}", "x".repeat(2000)), sas.replace("&sp=", "&$top=1&sp=")] {
             let last = LastSignedQuery::default();
-            remember(&last, &raw, AccountId(7));
+            remember(&last, &raw, KeysId(7));
             assert!(last.recall(&raw).is_none());
         }
     }
@@ -258,7 +256,7 @@ mod tests {
     #[test]
     fn too_many_parameters_are_refused_as_ever() {
         let (last, sas) = (LastSignedQuery::default(), sas());
-        remember(&last, &sas, AccountId(7));
+        remember(&last, &sas, KeysId(7));
         let raw = format!("{}&{sas}", ["$a=b"; 60].join("&"));
         assert!(last.recall(&raw).unwrap().query().is_err());
     }
@@ -266,7 +264,7 @@ mod tests {
     #[test]
     fn a_signature_is_not_printed() {
         let last = LastSignedQuery::default();
-        remember(&last, &sas(), AccountId(7));
+        remember(&last, &sas(), KeysId(7));
         let shown = format!("{last:?} {:?}", last.recall(&sas()));
         assert!(shown.contains("SignedPart(..)") && !shown.contains("sig="), "{shown}");
     }

@@ -75,6 +75,7 @@ async fn changesets(
             // What is not the client's fault fails the request, so that clients try again.
             Err(Refused { error, .. }) if error.status() >= 500 => return Err(error),
             Err(refused) => {
+                context.notes.set_failure(&refused.error, Some(refused.index));
                 let operation = changeset.operations.get(refused.index);
                 let mut failure = Failure::new(context, &refused, operation);
                 // As recorded: too many operations are counted behind the front end.
@@ -253,7 +254,7 @@ impl Failure {
     ) -> Self {
         let Refused { index, error } = refused;
         let mut body = Vec::with_capacity(256);
-        let message = indexed_message(*index, error.message());
+        let message = indexed_message(*index, &error.explained_message());
         let id = context.id.to_string();
         push_error(&mut body, error.code().as_str(), &message, &id, context.state.clock.now());
         Self {
@@ -301,6 +302,7 @@ async fn query(
             return Err(error);
         }
         Err(error) => {
+            context.notes.set_failure(&error, Some(0));
             let failure = Failure::new(context, &Refused { index: 0, error }, Some(operation));
             writer.single(&failure.part(Some(operation)));
         }

@@ -139,7 +139,7 @@ pub(crate) fn error(error: &StorageError, failed: &FailedRequest<'_>) -> Reply {
 fn json_error(error: &StorageError, level: MetadataLevel, failed: &FailedRequest<'_>) -> Reply {
     let mut body = Vec::with_capacity(256);
     let (code, id) = (error.code(), failed.id.to_string());
-    push_error(&mut body, code.as_str(), error.message(), &id, failed.now);
+    push_error(&mut body, code.as_str(), &error.explained_message(), &id, failed.now);
     if error.is_authentication_failure() {
         return unauthenticated(error, body);
     }

@@ -259,6 +259,8 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, found: &Found) {
     for (_, reason) in &used.not_used {
         state.metrics.indexes.note_fallback(reason.name());
     }
+    context.notes.set_rows(page.examined, page.returned as u64);
+    state.metrics.query_kind(found.kind);
     state.metrics.rows_examined.inc_by(page.examined);
     state.metrics.rows_returned.inc_by(page.returned as u64);
     let elapsed = context.started.elapsed();

@@ -13,6 +13,7 @@ use sha2::Sha256;
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::error::{ErrorCode, Result, StorageError};
+use crate::refusal::RefusalReason;
 
 /// Bytes in an HMAC-SHA256 signature.
 pub(crate) const SIGNATURE_BYTES: usize = 32;
@@ -83,7 +84,8 @@ impl Signature {
                 Ok(Self(signature.try_into().expect("split at the signature's length")))
             }
             _ => Err(StorageError::new(ErrorCode::AuthenticationFailed)
-                .caused_by("the signature is not the base64 of 32 bytes")),
+                .explained_by("the signature is not the base64 of 32 bytes")
+                .refused_for(RefusalReason::MalformedCredentials)),
         }
     }
 

@@ -4,6 +4,7 @@
 
 use super::sas::{Permissions, refused};
 use crate::error::Result;
+use crate::refusal::RefusalReason;
 use crate::ticks::Ticks;
 
 /// A named policy that tokens can refer to.
@@ -30,7 +31,7 @@ impl AccessPolicy {
     pub(super) fn find(id: &str, policies: &[SignedIdentifier]) -> Result<Self> {
         match policies.iter().find(|policy| policy.id == id) {
             Some(policy) => Ok(policy.access_policy.clone().unwrap_or_default()),
-            None => Err(refused("si names no stored access policy")),
+            None => Err(refused(RefusalReason::Policy, "si names no stored access policy")),
         }
     }
 
@@ -49,7 +50,9 @@ impl AccessPolicy {
 
 fn either<T>(token: Option<T>, policy: Option<T>, name: &'static str) -> Result<Option<T>> {
     match (token, policy) {
-        (Some(_), Some(_)) => Err(refused(format!("both token and policy have a {name}"))),
+        (Some(_), Some(_)) => {
+            Err(refused(RefusalReason::Policy, format!("both token and policy have a {name}")))
+        }
         (token, policy) => Ok(token.or(policy)),
     }
 }

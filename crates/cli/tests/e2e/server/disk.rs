@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::admin::plain_get;
 use crate::support::{Client, Launch, Response, Server};
 use crate::table::indexes;
 
@@ -116,7 +117,8 @@ fn assert_stops_and_recovers(fault: &str, reason: &str) {
 
 fn assert_stops_and_recovers_after(rows: usize, fault: &str, reason: &str) {
     let faults = Faults::new();
-    let server = Arc::new(faults.launch().start());
+    let server = Arc::new(faults.launch().args(["--admin-port", "0"]).start());
+    let admin = server.admin_address().unwrap();
     let client = Client::new(&server);
     let table = client.new_table();
     for number in 0..rows {
@@ -126,6 +128,9 @@ fn assert_stops_and_recovers_after(rows: usize, fault: &str, reason: &str) {
     let refused = client.insert(&table, &row(rows));
     // Whether it is on the disk nobody can say, and the client must not be told otherwise.
     refused.expect_error(500, "InternalError");
+    // From this very moment nobody should be sent here.
+    let ready = plain_get(admin, "/ready").expect(503);
+    assert!(ready.text().starts_with("not ready: the storage engine has failed: "), "{ready:?}");
     // Reads go on until the process ends, a moment later.
     if let Ok(read) = client.get(format!("/{table}(PartitionKey='p',RowKey='000007')")).try_send() {
         read.expect(200);
@@ -331,13 +336,18 @@ fn a_nearly_full_disk_takes_no_writes_until_there_is_room() {
     // The reserve is what a flush of a full memtable takes.
     let Some(disk) = SmallDisk::of(200) else { return };
     std::fs::write(disk.ballast(), vec![1; 130 * MB]).unwrap();
-    let server = Arc::new(disk.launch().args(["--disk-reserve-mb", "45"]).start());
+    let server =
+        Arc::new(disk.launch().args(["--disk-reserve-mb", "45", "--admin-port", "0"]).start());
+    let admin = server.admin_address().unwrap();
+    plain_get(admin, "/ready").expect(200);
     let client = Client::new(&server);
     let (table, dropped) = (client.new_table(), client.new_table());
     let (rows, refused) = insert_until_refused(&client, &table, 10_000);
     let refused = refused.expect("an answer").expect_error(503, "ServerBusy");
     assert!(refused.message().contains("nearly full"), "{}", server.log());
     assert!(rows > 10, "{rows}");
+    let ready = plain_get(admin, "/ready").expect(503);
+    assert!(ready.text().contains("writes are refused for lack of room on the disk"), "{ready:?}");
 
     assert_rows(&client, &table, rows);
     client.insert(&table, &row(rows)).expect_error(503, "ServerBusy");
@@ -356,6 +366,7 @@ fn a_nearly_full_disk_takes_no_writes_until_there_is_room() {
 
     std::fs::remove_file(disk.ballast()).unwrap();
     wait_until(&server, || client.insert(&table, &row(rows)).status == 204);
+    plain_get(admin, "/ready").expect(200);
     server.crash_and_restart();
     let client = Client::new(&server);
     client.entity(&table, ("p", "000000")).expect(404);

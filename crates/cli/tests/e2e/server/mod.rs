@@ -1,5 +1,7 @@
 //! What every service has in common: who may ask, what strangers and crashes can do, starting and stopping.
 
+mod access_log;
+pub(crate) mod admin;
 pub(crate) mod bearer;
 pub(crate) mod check;
 mod crash;
@@ -12,7 +14,10 @@ mod histories;
 mod hostile;
 mod local_user;
 mod measuring;
+mod monitoring;
 mod network_path;
+mod refusals;
+mod reload;
 mod rerun;
 mod running;
 mod secrets;

@@ -14,11 +14,10 @@ use tavola_wire::auth::AccountKey;
 use tavola_wire::auth::sas::{AccountSasSpec, Permissions, ResourceTypes};
 use tavola_wire::auth::shared_key::Scheme;
 
+use super::admin::plain_get;
 use crate::support::client::unused_name;
 use crate::support::server::LISTENING;
-use crate::support::{
-    ACCOUNT, Client, Credentials, KEY, Launch, Response, Server, http, minutes_from_now,
-};
+use crate::support::{ACCOUNT, Client, Credentials, KEY, Launch, Server, http, minutes_from_now};
 
 /// For localhost, as `openssl x509 -req -signkey` makes them.
 const VERSION_1_CERTIFICATE: &str = "\
@@ -213,13 +212,6 @@ fn a_port_in_use_is_an_error() {
 
 fn admin_address(server: &Server) -> SocketAddr {
     server.admin_address().expect("a line that tells it")
-}
-
-fn plain_get(address: SocketAddr, path: &str) -> Response {
-    let mut stream = BufReader::new(TcpStream::connect(address).expect("a connection"));
-    let headers = [("Host".to_owned(), address.to_string())];
-    http::write(stream.get_mut(), "GET", path, &headers, b"").expect("a request");
-    http::read(&mut stream).expect("an answer")
 }
 
 /// Health, readiness and figures, on a port of their own.

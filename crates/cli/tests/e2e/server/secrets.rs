@@ -92,7 +92,8 @@ fn talkative(issuer: &Issuer, format: &str) -> Arc<Server> {
     let launch = Launch::new()
         .env("TAVOLA_LOG", "trace")
         .args(["--config", "tavola.toml", "--accounts-file", "accounts", "--slow-query-ms", "0"])
-        .args(["--debug", "debug.log", "--admin-port", "0", "--log-format", format]);
+        .args(["--debug", "debug.log", "--admin-port", "0", "--log-format", format])
+        .args(["--access-log", "access.log"]);
     Arc::new(Server::start_in(launch, folder))
 }
 
@@ -132,6 +133,9 @@ fn secrets_are_not_told() {
             assert!(log.contains("(redacted)"), "{log}");
         }
         secrets.assert_not_in("the debug log", &debug);
+        let access = std::fs::read_to_string(server.folder().join("access.log")).expect("a log");
+        assert!(access.lines().count() > 10, "{access}");
+        secrets.assert_not_in("the access log", &access);
         secrets.assert_not_in("standard error", &server.log());
         secrets.assert_not_in("standard output", &server.lines().join("\n"));
         secrets.assert_not_in("an answer", &answers.0);

@@ -161,6 +161,11 @@ impl Server {
         signal("-TERM", self.process().child.id());
     }
 
+    /// Has it read its files again.
+    pub(crate) fn hang_up(&self) {
+        signal("-HUP", self.process().child.id());
+    }
+
     /// What Ctrl-C does.
     pub(crate) fn interrupt(&self) {
         signal("-INT", self.process().child.id());
@@ -238,6 +243,8 @@ impl Process {
             }
             lines.push(line.trim_end().to_owned());
             if let Some((_, url)) = line.trim_end().split_once(LISTENING) {
+                // In a log for machines the line is an object.
+                let url = url.trim_end_matches("\"}");
                 let (_, address) = url.split_once("://").expect("a URL");
                 break address.parse().expect("an address");
             }
@@ -255,7 +262,7 @@ fn read_log(folder: &Path) -> String {
 }
 
 /// The standard library knows one signal only.
-fn signal(name: &str, process: u32) {
+pub(crate) fn signal(name: &str, process: u32) {
     let sent = Command::new("kill").args([name, &process.to_string()]).status();
     assert!(sent.expect("kill runs").success());
 }

@@ -22,8 +22,9 @@ use crate::table::value::{EdmProperty, EdmValue};
 ///
 /// // Changing: `set` gives what was there, `None` removes, `take` moves the value out.
 /// assert_eq!(entity.set("Age", 35), Some(EdmValue::Int32(34)));
-/// entity.set_property("Phone", &Some("555-0100".to_owned()));
-/// entity.set_property("Phone", &None::<String>);
+/// entity.set_property("Phone", &Some("555-0100".to_owned()))?;
+/// entity.set_property("Phone", &None::<String>)?;
+/// assert!(entity.set_property("Hash", &u64::MAX).is_err(), "no property holds it");
 /// assert_eq!(entity.take::<String>("FirstName")?, "Jens");
 /// assert_eq!(entity.remove("FirstName"), None);
 /// assert_eq!(entity.properties().collect::<Vec<_>>(), [("Age", &EdmValue::Int32(35))]);
@@ -76,8 +77,11 @@ impl Entity {
     }
 
     /// Adds or replaces a property by any type that is one; `None` removes it.
-    pub fn set_property(&mut self, name: &str, value: &impl EdmProperty) {
-        match value.to_edm() {
+    ///
+    /// # Errors
+    /// A value that no property can hold; the entity stays as it is.
+    pub fn set_property(&mut self, name: &str, value: &impl EdmProperty) -> Result<()> {
+        match value.to_edm().map_err(|error| self.of_property(name, &error))? {
             Some(value) => {
                 self.set(name, value);
             }
@@ -85,6 +89,7 @@ impl Entity {
                 self.remove(name);
             }
         }
+        Ok(())
     }
 
     /// Removes a property; gives the value that it had.
@@ -193,7 +198,7 @@ mod tests {
         assert_eq!(names, ["B", "A"]);
         assert_eq!(entity.take::<i32>("B").unwrap(), 2);
         assert_eq!(entity.value("B"), None);
-        entity.set_property("A", &None::<bool>);
+        entity.set_property("A", &None::<bool>).unwrap();
         assert_eq!(entity, Entity::new("p", "r"));
     }
 

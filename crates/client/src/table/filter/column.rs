@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use super::{Filter, Operator};
-use crate::table::value::{DateTime, EdmProperty};
+use crate::table::value::{DateTime, EdmProperty, EdmValue};
 
 /// The partition key.
 ///
@@ -81,12 +81,12 @@ macro_rules! comparisons {
         impl<T: EdmProperty> Column<T> {
             $($(#[$attribute])*
             pub fn $method(&self, value: impl Into<T>) -> Filter {
+                let name = self.name.clone().into_owned();
                 match value.into().to_edm() {
-                    Some(value) => {
-                        Filter::compare_value(self.name.clone().into_owned(), Operator::$operator, value)
-                    }
+                    Ok(Some(value)) => Filter::compare_value(name, Operator::$operator, value),
                     // An absent value equals nothing; the service has no word for it.
-                    None => !Filter::ALL,
+                    Ok(None) => !Filter::ALL,
+                    Err(_) => compare_beyond(name, Operator::$operator),
                 }
             })+
         }
@@ -106,6 +106,16 @@ comparisons! {
     lt => Lt,
     /// The property is this value or less.
     le => Le,
+}
+
+/// The comparison with a number that is greater than all that can be stored: with every number, or with none.
+fn compare_beyond(name: String, operator: Operator) -> Filter {
+    match operator {
+        Operator::Eq | Operator::Gt | Operator::Ge => !Filter::ALL,
+        Operator::Ne | Operator::Lt | Operator::Le => {
+            Filter::compare_value(name, Operator::Ge, EdmValue::Int64(i64::MIN))
+        }
+    }
 }
 
 impl Column<String> {

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use crate::embedded::commit::group::Admission;
 use crate::embedded::commit::group::{Failures, fail};
+use crate::embedded::stats::Stats;
 use crate::embedded::store::disk_space::DiskSpace;
 use crate::embedded::store::{Pace, Store};
 use crate::{Error, Result};
@@ -62,6 +63,7 @@ pub(crate) struct Compactor {
     pub(crate) space: Arc<DiskSpace>,
     pub(crate) compacting: Wait,
     pub(crate) reclaiming: Wait,
+    pub(crate) stats: Arc<Stats>,
 }
 
 /// When to try again what there was no room for.
@@ -221,7 +223,16 @@ impl Compactor {
             wait.begin(WAIT, bytes);
             return Ok(Step::Later);
         }
-        match work.run(store) {
+        self.stats.compacting.store(1, Ordering::Relaxed);
+        let started = Instant::now();
+        let done = work.run(store);
+        self.stats.compacting.store(0, Ordering::Relaxed);
+        if matches!(done, Ok(Step::Done)) {
+            let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.stats.compaction_nanos.record(nanos);
+            self.stats.compaction_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        match done {
             Err(Error::Full) => {
                 wait.begin(WAIT_AFTER_FAILURE, bytes);
                 Ok(Step::Later)

@@ -32,6 +32,7 @@ use crate::embedded::files::clean_mark::{self, CleanMark};
 use crate::embedded::files::journal_links::{self, JournalLinks};
 use crate::embedded::files::{folder, inventory, journal, manifest, store_record};
 use crate::embedded::options::{EmbeddedOptions, OpenError};
+use crate::embedded::stats::StoreFigures;
 use crate::embedded::store::database::{WHICH_FILE, open_database, unreadable};
 use crate::embedded::store::disk_space::DiskSpace;
 use crate::{Error, KeyRange, Result};
@@ -123,6 +124,21 @@ impl Store {
     pub(crate) fn disk_bytes(&self) -> u64 {
         // Journals are counted on a best effort: they cannot be asked once the store is poisoned.
         self.keyspace.disk_space() + self.database.journal_disk_space().unwrap_or(0)
+    }
+
+    pub(crate) fn figures(&self) -> StoreFigures {
+        let metrics = self.keyspace.metrics();
+        StoreFigures {
+            table_bytes: self.keyspace.disk_space(),
+            journal_bytes: self.database.journal_disk_space().unwrap_or(0),
+            memtable_bytes: self.unflushed_bytes(),
+            uncompacted_runs: self.uncompacted_runs() as u64,
+            deletions: self.deletions(),
+            cache_bytes: self.database.cache_size(),
+            cache_bytes_max: self.database.cache_capacity(),
+            cache_hits: metrics.block_load_cached_count() as u64,
+            cache_misses: metrics.block_load_io_count() as u64,
+        }
     }
 
     /// The value after the last commit. Not the keyspace's own `get`: that one sees a batch while it is being

@@ -2,8 +2,8 @@
 
 use super::access::Access;
 use super::fields::{Field, SasFields};
+use super::malformed;
 use super::need::{Need, check_permissions};
-use super::refused;
 use super::values::{Permissions, ResourceTypes, SasVersion, Services};
 use crate::error::{ErrorCode, Result};
 
@@ -22,13 +22,13 @@ impl AccountSas {
 
     pub(super) fn parse(fields: &SasFields<'_>, version: SasVersion) -> Result<Self> {
         if version < SasVersion::ADDRESS_AND_PROTOCOL {
-            return Err(refused("sv is older than account signatures"));
+            return Err(malformed("sv is older than account signatures"));
         }
         let services = fields.parsed(Field::Services, Services::parse)?;
         let types = fields.parsed(Field::ResourceTypes, ResourceTypes::parse)?;
         Ok(Self {
-            services: services.ok_or_else(|| refused("ss is missing"))?,
-            resource_types: types.ok_or_else(|| refused("srt is missing"))?,
+            services: services.ok_or_else(|| malformed("ss is missing"))?,
+            resource_types: types.ok_or_else(|| malformed("srt is missing"))?,
         })
     }
 }

@@ -3,9 +3,10 @@
 use super::access::{Access, BlobAccess, BlobOperation};
 use super::fields::{Field, SasFields};
 use super::need::{Need, check_permissions};
-use super::refused;
 use super::values::{Permissions, ResourceTypes, SasVersion};
+use super::{malformed, refused};
 use crate::error::{ErrorCode, Result};
+use crate::refusal::RefusalReason;
 use crate::service::Service;
 
 /// What a request to the blob service addresses, decoded.
@@ -62,22 +63,28 @@ impl BlobSas {
             "b" => BlobSasResource::Blob,
             "bs" if version >= SasVersion::SNAPSHOT => BlobSasResource::Snapshot,
             "bv" if version >= SasVersion::BLOB_VERSION => BlobSasResource::Version,
-            _ => return Err(refused("sr is missing, newer than sv or not known")),
+            _ => return Err(malformed("sr is missing, newer than sv or not known")),
         };
         let time = match resource {
             BlobSasResource::Container | BlobSasResource::Blob => Some(""),
             BlobSasResource::Snapshot => address.snapshot,
             BlobSasResource::Version => address.version_id,
         };
-        let time = time.ok_or_else(|| refused("the token is for one snapshot or version"))?;
+        let time = time.ok_or_else(|| {
+            refused(RefusalReason::OtherResource, "the token is for one snapshot or version")
+        })?;
         let path = match (resource, address.blob) {
             (BlobSasResource::Container, _) => address.container.to_owned(),
             (_, Some(blob)) => [address.container, "/", blob].concat(),
-            (_, None) => return Err(refused("the token is for a blob")),
+            (_, None) => {
+                return Err(refused(RefusalReason::OtherResource, "the token is for a blob"));
+            }
         };
         // Blob names may have a newline; such a name could pass for other lines.
         if path.contains('\n') || time.contains('\n') {
-            return Err(refused("the address has a newline, which would blur the string to sign"));
+            return Err(malformed(
+                "the address has a newline, which would blur the string to sign",
+            ));
         }
         Ok(Self { resource, path, time: time.to_owned() })
     }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::{refused, user_delegation};
+use super::{malformed, user_delegation};
 use crate::error::Result;
 use crate::service::Service;
 use crate::uri::percent::push_encoded;
@@ -216,7 +216,7 @@ impl<'a> SasFields<'a> {
             None => Ok(None),
             Some(text) => match parse(text) {
                 Some(value) => Ok(Some(value)),
-                None => Err(refused(format!("{} is malformed", field.name()))),
+                None => Err(malformed(format!("{} is malformed", field.name()))),
             },
         }
     }

@@ -10,7 +10,8 @@ use super::blob::{self, BlobSasResource, ResponseHeaders};
 use super::ranges::KeyRangeLimit;
 use super::values::{Permissions, ResourceTypes};
 use super::{account, queue, table};
-use crate::error::{ErrorCode, Result};
+use crate::error::{ErrorCode, Result, StorageError};
+use crate::refusal::RefusalReason;
 
 /// What the holder of a valid token may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,12 +74,12 @@ impl Grant {
         }
         match operation {
             EntityOperation::Get | EntityOperation::Query => {
-                Err(ErrorCode::ResourceNotFound.into())
+                Err(out_of_range(ErrorCode::ResourceNotFound))
             }
             EntityOperation::Insert
             | EntityOperation::Update
             | EntityOperation::Upsert
-            | EntityOperation::Delete => Err(ErrorCode::AuthorizationFailure.into()),
+            | EntityOperation::Delete => Err(out_of_range(ErrorCode::AuthorizationFailure)),
         }
     }
 
@@ -99,6 +100,10 @@ impl Grant {
             Self::Table { .. } | Self::Queue { .. } => false,
         }
     }
+}
+
+fn out_of_range(code: ErrorCode) -> StorageError {
+    StorageError::new(code).refused_for(RefusalReason::KeyRange)
 }
 
 #[cfg(test)]

@@ -32,9 +32,14 @@ pub use values::{IpRange, Permissions, Protocols, ResourceTypes, SasVersion, Ser
 use std::borrow::Cow;
 
 use crate::error::{ErrorCode, StorageError};
+use crate::refusal::RefusalReason;
 
-/// The refusal of a token as such; the reason goes to the log, for the client learns nothing from
-/// it.
-pub(super) fn refused(reason: impl Into<Cow<'static, str>>) -> StorageError {
-    StorageError::new(ErrorCode::AuthenticationFailed).caused_by(reason.into())
+/// The refusal of a token that cannot be read. What is wrong with it is told: it is what the client sent.
+pub(super) fn malformed(text: impl Into<Cow<'static, str>>) -> StorageError {
+    refused(RefusalReason::MalformedCredentials, text)
+}
+
+/// The refusal of a token that can be read. The text says nothing that its holder does not know.
+pub(super) fn refused(reason: RefusalReason, text: impl Into<Cow<'static, str>>) -> StorageError {
+    StorageError::new(ErrorCode::AuthenticationFailed).explained_by(text.into()).refused_for(reason)
 }

@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use super::refused;
+use super::malformed;
 use crate::error::Result;
 use crate::table::stored::key::{SEPARATOR, compare_text, push_entity_key, push_ordered};
 
@@ -102,7 +102,7 @@ impl KeyBound {
         // be the range.
         let is_control = |character: char| character < ' ';
         if [partition_key, row_key].into_iter().flatten().any(|key| key.contains(is_control)) {
-            return Err(refused("a key bound has a control character"));
+            return Err(malformed("a key bound has a control character"));
         }
         match (partition_key, row_key) {
             (Some(partition_key), row_key) => Ok(Some(Self {
@@ -110,7 +110,7 @@ impl KeyBound {
                 row_key: row_key.map(str::to_owned),
             })),
             (None, None) => Ok(None),
-            (None, Some(_)) => Err(refused("a row key bound has no partition key")),
+            (None, Some(_)) => Err(malformed("a row key bound has no partition key")),
         }
     }
 

@@ -7,6 +7,7 @@ use super::ranges::KeyRangeLimit;
 use super::refused;
 use super::values::{Permissions, SasVersion};
 use crate::error::{ErrorCode, Result};
+use crate::refusal::RefusalReason;
 use crate::service::Service;
 
 impl EntityOperation {
@@ -55,7 +56,7 @@ pub(super) fn allows(table: &str, granted: Permissions, access: Access<'_>) -> R
         return Err(ErrorCode::AuthorizationFailure.into());
     };
     if !table.eq_ignore_ascii_case(addressed) {
-        return Err(refused("the token is for another table"));
+        return Err(refused(RefusalReason::OtherResource, "the token is for another table"));
     }
     check_permissions(granted, Need::all(operation.permissions()))
 }

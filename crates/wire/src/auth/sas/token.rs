@@ -9,10 +9,12 @@ use super::fields::{Field, SasFields};
 use super::grant::Grant;
 use super::ranges::KeyRangeLimit;
 use super::values::{IpRange, Permissions, Protocols, SasVersion};
-use super::{queue, refused, table};
+use super::{malformed, queue, refused, table};
 use crate::auth::key::{AccountKey, Signature};
 use crate::auth::policy::{AccessPolicy, SignedIdentifier};
+use crate::auth::shared_key::http_date_text;
 use crate::error::{ErrorCode, Result, StorageError};
+use crate::refusal::RefusalReason;
 use crate::service::Service;
 use crate::ticks::Ticks;
 
@@ -91,17 +93,17 @@ impl<'a> SasToken<'a> {
             return Ok(None);
         };
         if fields.user_delegation {
-            return Err(refused("user-delegation signatures are not supported"));
+            return Err(malformed("user-delegation signatures are not supported"));
         }
         if fields.repeated {
-            return Err(refused("a field is given twice, and only one of them is signed"));
+            return Err(malformed("a field is given twice, and only one of them is signed"));
         }
         if fields.has_newline() {
-            return Err(refused("a field has a newline, which would blur the string to sign"));
+            return Err(malformed("a field has a newline, which would blur the string to sign"));
         }
         let signature = Signature::parse(signature)?;
         let version = fields.present(Field::Version).and_then(SasVersion::parse);
-        let version = version.ok_or_else(|| refused("sv is missing or malformed"))?;
+        let version = version.ok_or_else(|| malformed("sv is missing or malformed"))?;
         let kind = Kind::parse(addressed, &fields, version)?;
         let terms = AccessPolicy {
             start: fields.parsed(Field::Start, Ticks::parse_iso)?,
@@ -131,7 +133,7 @@ impl<'a> SasToken<'a> {
         if AccountKey::any_signed(keys, &self.string_to_sign(account), &self.signature) {
             Ok(VerifiedSas(self))
         } else {
-            Err(refused("the signature does not match the token"))
+            Err(wrong_key())
         }
     }
 
@@ -210,11 +212,11 @@ impl<'a> Kind<'a> {
         if AccountSas::is_named(fields) {
             return match is_named {
                 false => AccountSas::parse(fields, version).map(Self::Account),
-                true => Err(refused("the token has fields of an account and of a service")),
+                true => Err(malformed("the token has fields of an account and of a service")),
             };
         }
         if version < SasVersion::FIRST {
-            return Err(refused("sv is older than signatures of this service"));
+            return Err(malformed("sv is older than signatures of this service"));
         }
         // Before these fields were signed they meant nothing; to honour them now would let anyone add
         // or drop them.
@@ -222,11 +224,11 @@ impl<'a> Kind<'a> {
             .into_iter()
             .any(|field| version < SasVersion::ADDRESS_AND_PROTOCOL && fields.get(field).is_some());
         if has_unsigned {
-            return Err(refused("sip and spr are newer than sv"));
+            return Err(malformed("sip and spr are newer than sv"));
         }
         match addressed {
             Addressed::Table if is_named => Ok(Self::Table { range: table::parse(fields)? }),
-            Addressed::Table => Err(refused("the token is for neither an account nor a table")),
+            Addressed::Table => Err(malformed("the token is for neither an account nor a table")),
             Addressed::Queue(queue) => Ok(Self::Queue { queue: Cow::Borrowed(queue) }),
             Addressed::Blob(address) => BlobSas::parse(fields, address, version).map(Self::Blob),
         }
@@ -271,9 +273,10 @@ impl VerifiedSas<'_> {
             None => self.0.terms.clone(),
         };
         let expiry =
-            terms.expiry.ok_or_else(|| refused("neither token nor policy has an expiry"))?;
-        let permissions =
-            terms.permission.ok_or_else(|| refused("neither token nor policy has permissions"))?;
+            terms.expiry.ok_or_else(|| malformed("neither token nor policy has an expiry"))?;
+        let permissions = terms
+            .permission
+            .ok_or_else(|| malformed("neither token nor policy has permissions"))?;
 
         check_time(origin.now, terms.start, expiry)?;
         if self.0.protocols == Some(Protocols::HttpsOnly) && !origin.https {
@@ -310,15 +313,29 @@ impl VerifiedSas<'_> {
     }
 }
 
+/// Said to strangers too, so it says nothing.
+fn wrong_key() -> StorageError {
+    StorageError::new(ErrorCode::AuthenticationFailed)
+        .caused_by("the signature does not match the token")
+        .refused_for(RefusalReason::WrongKey)
+}
+
 fn check_time(now: Ticks, start: Option<Ticks>, expiry: Ticks) -> Result<()> {
     let started = start.is_none_or(|start| now.0 >= start.0 - START_SKEW_TICKS);
-    if started && now < expiry {
-        return Ok(());
-    }
-    Err(refused(format!(
-        "signature not valid in the specified time frame: start={start:?} \
-         expiry={expiry:?} now={now:?}"
-    )))
+    let reason = match started {
+        true if now < expiry => return Ok(()),
+        true => RefusalReason::Expired,
+        false => RefusalReason::NotYetValid,
+    };
+    // As the live service puts it.
+    let start =
+        start.map_or(String::new(), |start| format!("Start [{}] - ", http_date_text(start)));
+    let text = format!(
+        "Signature not valid in the specified time frame: {start}Expiry [{}] - Current [{}]",
+        http_date_text(expiry),
+        http_date_text(now)
+    );
+    Err(refused(reason, text))
 }
 
 fn check_address(client: IpAddr, range: Option<IpRange>) -> Result<()> {

@@ -1,24 +1,26 @@
 //! The date of a signed request, and how far it may be from ours.
 
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
-use super::failed;
+use super::refused;
 use crate::error::Result;
+use crate::refusal::RefusalReason;
 use crate::ticks::Ticks;
 
 /// How far a request's date may be from our clock, in both directions.
 pub const DATE_WINDOW_TICKS: i64 = 15 * Ticks::PER_MINUTE;
+
+/// The last second of the year 9999; HTTP has no later one.
+const LAST_HTTP_SECOND: u64 = 253_402_300_799;
 
 /// The date that counts for signature and clock: `x-ms-date` wins over `Date`.
 ///
 /// # Errors
 /// 403 `AuthenticationFailed` when there is neither.
 pub fn signed_date<'a>(x_ms_date: Option<&'a str>, date: Option<&'a str>) -> Result<&'a str> {
-    x_ms_date
-        .into_iter()
-        .chain(date)
-        .find(|text| !text.is_empty())
-        .ok_or_else(|| failed("the request has neither x-ms-date nor Date"))
+    x_ms_date.into_iter().chain(date).find(|text| !text.is_empty()).ok_or_else(|| {
+        refused(RefusalReason::MalformedCredentials, "the request has neither x-ms-date nor Date")
+    })
 }
 
 /// Checks that a request's date is within 15 minutes of now.
@@ -26,13 +28,24 @@ pub fn signed_date<'a>(x_ms_date: Option<&'a str>, date: Option<&'a str>) -> Res
 /// # Errors
 /// 403 `AuthenticationFailed`, also when the text is no HTTP date.
 pub fn check_date(text: &str, now: Ticks) -> Result<()> {
-    let date = http_date(text).ok_or_else(|| failed("the date is no HTTP date"))?;
-    if date.0.abs_diff(now.0) > DATE_WINDOW_TICKS.unsigned_abs() {
-        return Err(failed(format!(
-            "the date is outside the window of 15 minutes: date={date:?} now={now:?}"
-        )));
+    let malformed = || refused(RefusalReason::MalformedCredentials, "the date is no HTTP date");
+    let date = http_date(text).ok_or_else(malformed)?;
+    if date.0.abs_diff(now.0) <= DATE_WINDOW_TICKS.unsigned_abs() {
+        return Ok(());
     }
-    Ok(())
+    let age = if date < now { "old" } else { "new" };
+    let text = format!(
+        "Request date header too {age}: '{}'. It is more than 15 minutes from the clock of the server, '{}'",
+        http_date_text(date),
+        http_date_text(now)
+    );
+    Err(refused(RefusalReason::ClockSkew, text))
+}
+
+/// A moment as HTTP writes it.
+pub(in crate::auth) fn http_date_text(ticks: Ticks) -> String {
+    let seconds = u64::try_from(ticks.unix_seconds()).unwrap_or_default();
+    httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds.min(LAST_HTTP_SECOND)))
 }
 
 fn http_date(text: &str) -> Option<Ticks> {

@@ -6,9 +6,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::{Scheme, authorization, failed, header_order, primary_paths};
+use super::{Scheme, authorization, header_order, primary_paths, refused, wrong_key};
 use crate::auth::key::{AccountKey, Signature};
 use crate::error::Result;
+use crate::refusal::RefusalReason;
 use crate::uri::percent::{decode_path, decode_query};
 use crate::uri::query::PARAMETERS_MAX;
 use crate::uri::syntax_error;
@@ -140,7 +141,7 @@ impl<'a> LongSignedRequest<'a> {
         };
         let signed = is_signed(self.raw_path)
             || primary_paths(self.account, self.raw_path).any(|path| is_signed(&path));
-        if signed { Ok(()) } else { Err(failed("the signature does not match the request")) }
+        if signed { Ok(()) } else { Err(wrong_key()) }
     }
 
     /// The readings of this request that differ, the service's own first.
@@ -253,7 +254,10 @@ fn parameters(raw_query: &str) -> Result<Vec<Parameter<'_>>> {
         let (name, raw_value) = raw.split_once('=').unwrap_or((raw, ""));
         let name = decode_query(name)?.to_ascii_lowercase();
         if name.contains(['\n', ':']) || decode_path(raw_value)?.contains('\n') {
-            return Err(failed("a parameter would pass for several in the string to sign"));
+            return Err(refused(
+                RefusalReason::MalformedCredentials,
+                "a parameter would pass for several in the string to sign",
+            ));
         }
         parameters.push(Parameter { name, raw_value });
     }

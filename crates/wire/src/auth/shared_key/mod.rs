@@ -9,6 +9,7 @@ mod header_order;
 mod long;
 mod table;
 
+pub(super) use date::http_date_text;
 pub use date::{DATE_WINDOW_TICKS, check_date, signed_date};
 pub use long::LongSignedRequest;
 pub use table::SignedRequest;
@@ -18,6 +19,7 @@ use std::fmt;
 
 use super::key::Signature;
 use crate::error::{ErrorCode, Result, StorageError};
+use crate::refusal::RefusalReason;
 
 /// What the `Authorization` header says.
 #[derive(Clone)]
@@ -106,8 +108,16 @@ pub fn primary_paths(account: &str, raw_path: &str) -> impl Iterator<Item = Stri
     replaced.into_iter().chain(prefixed.map(str::to_owned))
 }
 
-fn failed(reason: impl Into<Cow<'static, str>>) -> StorageError {
-    StorageError::new(ErrorCode::AuthenticationFailed).caused_by(reason.into())
+/// The refusal of a signature. Said to strangers too, so it says nothing.
+fn wrong_key() -> StorageError {
+    StorageError::new(ErrorCode::AuthenticationFailed)
+        .caused_by("the signature does not match the request")
+        .refused_for(RefusalReason::WrongKey)
+}
+
+/// The refusal of what can be told before the signature is looked at: it is what the client sent.
+fn refused(reason: RefusalReason, text: impl Into<Cow<'static, str>>) -> StorageError {
+    StorageError::new(ErrorCode::AuthenticationFailed).explained_by(text.into()).refused_for(reason)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! The table service signs less than its siblings: no canonicalized headers, and of the query `comp` alone.
 
-use super::{Scheme, authorization, failed, primary_paths};
+use super::{Scheme, authorization, primary_paths, wrong_key};
 use crate::auth::key::{AccountKey, Signature};
 use crate::error::Result;
 
@@ -52,7 +52,7 @@ impl SignedRequest<'_> {
         };
         let signed = self.signed_by(scheme, signature, keys)
             || primary_paths(self.account, self.raw_path).any(as_primary);
-        if signed { Ok(()) } else { Err(failed("the signature does not match the request")) }
+        if signed { Ok(()) } else { Err(wrong_key()) }
     }
 
     fn signed_by(&self, scheme: Scheme, signature: &Signature, keys: &[AccountKey]) -> bool {

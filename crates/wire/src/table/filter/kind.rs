@@ -15,13 +15,20 @@ pub enum QueryKind {
     TableScan,
 }
 
-impl fmt::Display for QueryKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl QueryKind {
+    /// The word in headers, logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::Point => "point",
             Self::Range => "range",
             Self::PartitionScan => "partition scan",
             Self::TableScan => "table scan",
-        })
+        }
+    }
+}
+
+impl fmt::Display for QueryKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
