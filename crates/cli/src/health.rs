@@ -24,7 +24,10 @@ pub(crate) fn run(options: &HealthOptions) -> anyhow::Result<()> {
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.admin_port);
     let path = if options.ready { "/ready" } else { "/health" };
     let answer = ask(address, path).with_context(|| format!("no answer from {address}"))?;
-    ensure!(answer.starts_with("HTTP/1.1 200"), "the service at {address} is not well");
+    // The last line says why.
+    let reason = answer.trim_end().lines().last().unwrap_or_default();
+    let is_well = answer.starts_with("HTTP/1.1 200");
+    ensure!(is_well, "the service at {address} is not well: {reason}");
     Ok(())
 }
 

@@ -14,8 +14,9 @@ use tavola_server::RunningServer;
 use crate::config::read_accounts;
 use crate::options::ServeOptions;
 
-/// How often files are looked at: two or three small ones.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often files are looked at: two or three small ones. A change is used when it is there at two looks, so that a file which
+/// is being written is not read by half.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The files that are watched.
 pub(crate) struct Reloader {
@@ -28,7 +29,9 @@ struct Watched {
     files: Vec<PathBuf>,
     hasher: RandomState,
     /// Of their contents when they were last used, or found to be of no use.
-    seen: u64,
+    used: u64,
+    /// Of other contents, at the last look.
+    changed: Option<u64>,
 }
 
 impl Reloader {
@@ -44,12 +47,12 @@ impl Reloader {
     /// Uses what has changed since the last look.
     pub(crate) async fn look(&mut self, server: &RunningServer) {
         if let Some(accounts) = &mut self.accounts
-            && accounts.has_changed()
+            && accounts.has_settled()
         {
             reload_accounts(server, &accounts.files[0]).await;
         }
         if let Some(tls) = &mut self.tls
-            && tls.has_changed()
+            && tls.has_settled()
         {
             reload_certificate(server);
         }
@@ -59,11 +62,11 @@ impl Reloader {
     pub(crate) async fn reload(&mut self, server: &RunningServer) {
         server.reopen_logs();
         if let Some(accounts) = &mut self.accounts {
-            accounts.has_changed();
+            accounts.set_used();
             reload_accounts(server, &accounts.files[0]).await;
         }
         if let Some(tls) = &mut self.tls {
-            tls.has_changed();
+            tls.set_used();
             reload_certificate(server);
         }
     }
@@ -71,16 +74,31 @@ impl Reloader {
 
 impl Watched {
     fn new(files: Vec<PathBuf>) -> Self {
-        let mut watched = Self { files, hasher: RandomState::new(), seen: 0 };
-        watched.has_changed();
+        let mut watched = Self { files, hasher: RandomState::new(), used: 0, changed: None };
+        watched.set_used();
         watched
     }
 
-    /// Whether the contents are others than at the last look. Only their hash is kept: they are secrets.
-    fn has_changed(&mut self) -> bool {
+    /// Notes that the contents of this moment are used.
+    fn set_used(&mut self) {
+        (self.used, self.changed) = (self.hash(), None);
+    }
+
+    /// Whether the contents are others than those in use, and the same as at the last look. They are in use then.
+    fn has_settled(&mut self) -> bool {
+        let found = self.hash();
+        let changed = self.changed.replace(found);
+        if found == self.used || changed != Some(found) {
+            return false;
+        }
+        self.used = found;
+        true
+    }
+
+    /// Only a hash of the contents is kept: they are secrets.
+    fn hash(&self) -> u64 {
         let contents: Vec<_> = self.files.iter().map(|file| std::fs::read(file).ok()).collect();
-        let seen = self.hasher.hash_one(contents);
-        std::mem::replace(&mut self.seen, seen) != seen
+        self.hasher.hash_one(contents)
     }
 }
 
@@ -125,12 +143,19 @@ mod tests {
         let (one, other) = (folder.path().join("one"), folder.path().join("other"));
         std::fs::write(&one, "a").unwrap();
         let mut watched = Watched::new(vec![one.clone(), other.clone()]);
-        assert!(!watched.has_changed());
+        let mut looks =
+            |count: usize| (0..count).map(|_| watched.has_settled()).collect::<Vec<_>>();
         std::fs::write(&one, "a").unwrap();
-        assert!(!watched.has_changed());
+        assert_eq!(looks(2), [false, false]);
         std::fs::write(&other, "").unwrap();
-        assert!(watched.has_changed(), "a file that was missing");
+        assert_eq!(looks(3), [false, true, false], "a file that was missing");
         std::fs::write(&one, "b").unwrap();
-        assert!(watched.has_changed() && !watched.has_changed());
+        assert_eq!(looks(1), [false]);
+        std::fs::write(&one, "b and more").unwrap();
+        assert_eq!(looks(3), [false, true, false], "not while it is being written");
+        std::fs::write(&one, "c").unwrap();
+        assert_eq!(looks(1), [false]);
+        std::fs::write(&one, "b and more").unwrap();
+        assert_eq!(looks(2), [false, false], "as it was");
     }
 }

@@ -71,7 +71,9 @@ fn value(argument: &Arg, help: &str) -> (String, bool) {
     }
     let default = help.rsplit_once("[default: ").and_then(|(_, rest)| rest.strip_suffix(']'));
     match default {
-        Some("off") | None => (example(argument), false),
+        // No value, but what happens without one.
+        Some("off" | "all") | None => (example(argument), false),
+        Some(words) if words.contains(' ') => (example(argument), false),
         Some(number) if number.parse::<u64>().is_ok() => (number.to_owned(), true),
         Some(text) => (format!("{text:?}"), true),
     }
@@ -80,6 +82,8 @@ fn value(argument: &Arg, help: &str) -> (String, bool) {
 fn example(argument: &Arg) -> String {
     let name = argument.get_value_names().and_then(<[_]>::first).map_or("", |name| name.as_str());
     match name {
+        "IP" => "\"127.0.0.1\"".to_owned(),
+        "NAMES" => "[\"table\"]".to_owned(),
         "PORT" => "10010".to_owned(),
         "DIR" => "\"/var/lib/tavola\"".to_owned(),
         "FILE|-" => "\"/var/log/tavola/access.log\"".to_owned(),
