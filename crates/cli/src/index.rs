@@ -142,15 +142,18 @@ fn create(options: &CreateOptions) -> anyhow::Result<()> {
     client
         .upsert_entity(&entity, UpdateMode::Replace, None)
         .context("the index is not declared")?;
-    while options.wait {
-        let entity = options.index.get(&client)?;
+    if options.wait { wait(&options.index, &client) } else { Ok(()) }
+}
+
+fn wait(index: &NamedIndex, client: &TableClient) -> anyhow::Result<()> {
+    loop {
+        let entity = index.get(client)?;
         match text(&entity, "State") {
             "Building" => std::thread::sleep(ASK_AGAIN),
             "Failed" => bail!("the index cannot be built: {}", text(&entity, "Error")),
-            _ => break,
+            _ => return Ok(()),
         }
     }
-    Ok(())
 }
 
 fn list(options: &ListOptions) -> anyhow::Result<()> {

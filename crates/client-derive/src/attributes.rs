@@ -1,5 +1,6 @@
 //! The `#[table(...)]` attributes, as data.
 
+use syn::meta::ParseNestedMeta;
 use syn::spanned::Spanned;
 use syn::{Attribute, LitInt, LitStr, Path, Result};
 
@@ -10,6 +11,17 @@ pub(crate) struct TypeAttributes {
     pub version: Option<LitInt>,
     pub upgrade: Option<Path>,
     pub columns: bool,
+    pub indexes: Vec<IndexAttributes>,
+}
+
+/// `index(name = "...", keys = "...")`
+pub(crate) struct IndexAttributes {
+    pub name: LitStr,
+    pub keys: LitStr,
+    pub include: Option<LitStr>,
+    pub filter: Option<LitStr>,
+    pub browse_as: Option<LitStr>,
+    pub unique: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -62,6 +74,8 @@ impl TypeAttributes {
                     found.upgrade = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("columns") {
                     found.columns = true;
+                } else if meta.path.is_ident("index") {
+                    found.indexes.push(IndexAttributes::parse(&meta)?);
                 } else {
                     return Err(meta.error("this attribute is not known on a type"));
                 }
@@ -69,6 +83,36 @@ impl TypeAttributes {
             })?;
         }
         Ok(found)
+    }
+}
+
+impl IndexAttributes {
+    fn parse(meta: &ParseNestedMeta<'_>) -> Result<Self> {
+        let (mut name, mut keys, mut unique) = (None, None, false);
+        let (mut include, mut filter, mut browse_as) = (None, None, None);
+        meta.parse_nested_meta(|meta| {
+            let slot = if meta.path.is_ident("name") {
+                &mut name
+            } else if meta.path.is_ident("keys") {
+                &mut keys
+            } else if meta.path.is_ident("include") {
+                &mut include
+            } else if meta.path.is_ident("filter") {
+                &mut filter
+            } else if meta.path.is_ident("browse_as") {
+                &mut browse_as
+            } else if meta.path.is_ident("unique") {
+                unique = true;
+                return Ok(());
+            } else {
+                return Err(meta.error("this attribute is not known of an index"));
+            };
+            *slot = Some(meta.value()?.parse()?);
+            Ok(())
+        })?;
+        let name = name.ok_or_else(|| meta.error("an index needs a name"))?;
+        let keys = keys.ok_or_else(|| meta.error("an index needs keys"))?;
+        Ok(Self { name, keys, include, filter, browse_as, unique })
     }
 }
 

@@ -4,9 +4,9 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{DataStruct, DeriveInput, Error, Field, Fields, Ident, Result, Type};
+use syn::{DataStruct, DeriveInput, Error, Field, Fields, Ident, LitStr, Result, Type};
 
-use crate::attributes::{FieldAttributes, Role, TypeAttributes};
+use crate::attributes::{FieldAttributes, IndexAttributes, Role, TypeAttributes};
 
 struct Property<'a> {
     field: &'a Ident,
@@ -49,6 +49,7 @@ pub(crate) fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStre
     let (marks, checks) = (marks(&attributes), checks(&attributes));
     let encrypted = plan.properties.iter().filter(|property| property.attributes.encrypt);
     let encrypted = encrypted.map(|property| &property.name);
+    let indexes = attributes.indexes.iter().map(index);
     let columns = attributes.columns.then(|| plan.columns(input));
     let ident = &input.ident;
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
@@ -73,6 +74,10 @@ pub(crate) fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStre
 
             fn encrypted_properties(&self) -> &'static [&'static str] {
                 &[#(#encrypted),*]
+            }
+
+            fn indexes() -> ::std::vec::Vec<(&'static str, ::tavola_client::IndexSpec)> {
+                ::std::vec![#(#indexes),*]
             }
         }
         #columns
@@ -205,6 +210,22 @@ impl<'a> Plan<'a> {
                 #(#constants)*
             }
         }
+    }
+}
+
+/// An index, by its name.
+fn index(attributes: &IndexAttributes) -> TokenStream {
+    let IndexAttributes { name, keys, include, filter, browse_as, unique } = attributes;
+    let text = |text: &Option<LitStr>| text.as_ref().map_or_else(String::new, LitStr::value);
+    let (include, filter, browse_as) = (text(include), text(filter), text(browse_as));
+    quote! {
+        (#name, ::tavola_client::IndexSpec {
+            keys: #keys.into(),
+            include: #include.into(),
+            filter: #filter.into(),
+            unique: #unique,
+            browse_as: #browse_as.into(),
+        })
     }
 }
 

@@ -9,6 +9,7 @@ mod docs;
 mod encryption;
 mod entities;
 mod examples;
+mod indexes;
 mod operations;
 mod patterns;
 mod resume;

@@ -6,6 +6,7 @@ pub mod encryption;
 mod entities;
 pub(crate) mod entity;
 pub(crate) mod filter;
+mod indexes;
 mod options;
 pub(crate) mod parallel;
 mod query;
@@ -18,6 +19,7 @@ pub(crate) mod transaction;
 pub(crate) mod value;
 
 pub use crate::core::options::CallOptions;
+pub use indexes::{IndexClient, IndexInfo, IndexState};
 pub use options::*;
 pub use query::{EntityPage, EntityPager, QueryReport, TablePage, TablePager};
 pub use service_client::TableServiceClient;

@@ -121,6 +121,11 @@ impl TableClient {
         Self { pipeline, name: name.into(), encryption: None }
     }
 
+    /// Another table of the same account.
+    pub(super) fn sibling(&self, name: &str) -> Self {
+        Self::with_pipeline(self.pipeline.clone(), name)
+    }
+
     /// The same table, with some properties encrypted before they leave the client; see
     /// [`encryption`](crate::encryption).
     ///

@@ -157,8 +157,13 @@ impl Worker {
                 Err(error) => {
                     // A full disk, say. Not for long: an index may be dropped to make room.
                     let pause = backoff(failures).min(PAUSE_MAX);
+                    // Told once: more lines would fill what is left of the disk.
+                    let is_first = failures == 0;
                     failures += 1;
-                    tracing::warn!(table = &*self.table.1, %error, "indexes pause, and go on later");
+                    if is_first {
+                        let table = &*self.table.1;
+                        tracing::warn!(table, %error, "indexes pause, and go on later");
+                    }
                     self.pause(pause).await;
                 }
             }

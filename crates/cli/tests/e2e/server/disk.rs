@@ -421,19 +421,20 @@ fn an_index_waits_for_room() {
         client.insert(&table, &row(number)).expect(204);
     }
     let keys = json!({"Keys": "Number"});
-    indexes::build(&client, &table, "Before", keys.clone());
+    indexes::build(&client, &table, "Before", &keys);
     let client = Client::new(&server);
     // Killed before it is built, and started again without room.
     let name = (0..20).map(|attempt| format!("Index{attempt}")).find(|name| {
-        indexes::declare(&client, &table, name, keys.clone());
+        indexes::declare(&client, &table, name, &keys);
         server.kill();
         std::fs::write(disk.ballast(), vec![1; disk.free_bytes() - 40 * MB]).unwrap();
         server.start_again();
-        wait_until(&server, || client.insert(&table, &row(0)).status == 503);
+        let put = || client.put(&table, ("p", "x"), &json!({})).send().status;
+        wait_until(&server, || put() == 503);
         let is_built = indexes::index(&client, &table, name)["State"] == "Readable";
         if is_built {
             std::fs::remove_file(disk.ballast()).unwrap();
-            wait_until(&server, || client.put(&table, ("p", "x"), &json!({})).send().status == 204);
+            wait_until(&server, || put() == 204);
             client.remove(indexes::INDEXES, (&table, name), "*").expect(204);
         }
         !is_built

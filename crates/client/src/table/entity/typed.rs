@@ -2,7 +2,7 @@
 
 use azure_core::Uuid;
 
-use super::Entity;
+use super::{Entity, IndexSpec};
 use crate::core::error::Result;
 use crate::patterns::compound_key::{Compound, Inverted};
 use crate::table::value::DateTime;
@@ -86,6 +86,29 @@ pub trait TableEntity: Sized {
     /// Asked of the value, because the variants of an enum differ.
     fn encrypted_properties(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// The indexes that a table of this type has by their names, those with `#[table(index(...))]`; see
+    /// [`TableClient::ensure_indexes`](crate::TableClient::ensure_indexes).
+    ///
+    /// ```
+    /// use tavola_client::TableEntity;
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(index(name = "ByEmail", keys = "email", unique))]
+    /// struct Person {
+    ///     #[table(partition_key)]
+    ///     country: String,
+    ///     #[table(row_key)]
+    ///     id: String,
+    ///     email: String,
+    /// }
+    ///
+    /// let [(name, spec)] = &Person::indexes()[..] else { panic!() };
+    /// assert_eq!((*name, spec.keys.as_str(), spec.unique), ("ByEmail", "email", true));
+    /// ```
+    fn indexes() -> Vec<(&'static str, IndexSpec)> {
+        Vec::new()
     }
 }
 

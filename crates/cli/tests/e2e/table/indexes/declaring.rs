@@ -32,7 +32,7 @@ fn an_index_is_built_kept_verified_and_dropped() {
         ("ByEmail", json!({"Keys": "Email", "Include": "*", "Unique": true})),
         ("Young", json!({"Keys": "PartitionKey,Age", "Filter": "Age lt 30"})),
     ] {
-        build(&client, &table, name, definition);
+        build(&client, &table, name, &definition);
     }
     assert!(marker().ends_with("format 2\n"));
     assert!(tables().contains(INDEXES));
@@ -99,7 +99,7 @@ fn a_new_definition_takes_the_place_of_the_old_one() {
     let client = shared_client();
     let table = client.new_table();
     insert_people(&client, &table, 100);
-    build(&client, &table, "Main", json!({"Keys": "Town"}));
+    build(&client, &table, "Main", &json!({"Keys": "Town"}));
     let before = index(&client, &table, "Main");
     // The same again changes nothing, whatever the server's own properties say.
     client.put(INDEXES, (&table, "Main"), &before).send().expect(204);
@@ -186,7 +186,7 @@ fn a_table_has_sixteen_indexes_and_three_copies() {
     for number in 0..16 {
         let include = if number < 3 { "*" } else { "" };
         let definition = json!({"Keys": "A", "Include": include});
-        declare(&client, &table, &format!("Index{number}"), definition);
+        declare(&client, &table, &format!("Index{number}"), &definition);
     }
     let more = client.put(INDEXES, (&table, "Index16"), &json!({"Keys": "A"})).send();
     assert!(more.expect_error(400, "InvalidInput").text().contains("16"));
@@ -199,7 +199,7 @@ fn a_table_has_sixteen_indexes_and_three_copies() {
         assert_sound(&client, &table, &format!("Index{number}"), 1);
     }
     client.remove(INDEXES, (&table, "Index3"), "*").expect(204);
-    declare(&client, &table, "Index16", json!({"Keys": "A"}));
+    declare(&client, &table, "Index16", &json!({"Keys": "A"}));
     client.drop_table(&table).expect(204);
     assert_eq!(client.matches(INDEXES, &format!("PartitionKey eq '{table}'")).len(), 0);
     client.entity(INDEXES, (&table, "Index1")).expect(404);
@@ -209,7 +209,7 @@ fn a_table_has_sixteen_indexes_and_three_copies() {
 fn the_name_of_a_view_is_that_of_a_table() {
     let client = shared_client();
     let (table, view) = (client.new_table(), format!("View{}", std::process::id()));
-    build(&client, &table, "ByA", json!({"Keys": "A", "BrowseAs": view}));
+    build(&client, &table, "ByA", &json!({"Keys": "A", "BrowseAs": view}));
     client.create_table(&view.to_lowercase()).expect_error(409, "TableAlreadyExists");
     let tables = || client.get("/Tables").accept(NONE).send().expect(200).text().to_owned();
     assert!(tables().contains(&view));
@@ -225,11 +225,11 @@ fn the_name_of_a_view_is_that_of_a_table() {
     client.put(INDEXES, (&table, "ByA"), &taken).send().expect_error(409, "TableAlreadyExists");
     client.drop_table(&view).expect(204);
     // And it goes with the index, and with the table.
-    declare(&client, &table, "ByA", taken.clone());
+    declare(&client, &table, "ByA", &taken);
     client.remove(INDEXES, (&table, "ByA"), "*").expect(204);
     client.create_table(&view).expect(204);
     client.drop_table(&view).expect(204);
-    declare(&client, &table, "ByA", taken);
+    declare(&client, &table, "ByA", &taken);
     client.drop_table(&table).expect(204);
     client.create_table(&view).expect(204);
     client.drop_table(&view).expect(204);

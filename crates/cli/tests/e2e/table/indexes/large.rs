@@ -17,7 +17,7 @@ fn the_largest_transaction_is_copied_three_times() {
             &client,
             &table,
             &format!("Index{number}"),
-            json!({"Keys": keys, "Include": include}),
+            &json!({"Keys": keys, "Include": include}),
         );
     }
     for number in 0..8 {

@@ -23,8 +23,8 @@ pub(crate) const INDEXES: &str = "TavolaIndexes";
 const LONG: Duration = Duration::from_secs(120);
 
 /// Declares an index, and waits for nothing.
-pub(crate) fn declare(client: &Client, table: &str, name: &str, definition: Value) {
-    let request = client.put(INDEXES, (table, name), &definition);
+pub(crate) fn declare(client: &Client, table: &str, name: &str, definition: &Value) {
+    let request = client.put(INDEXES, (table, name), definition);
     request.send().expect(204);
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn wait_for(client: &Client, table: &str, name: &str, state: &str) ->
 }
 
 /// Declares an index, and waits until it can be read.
-pub(crate) fn build(client: &Client, table: &str, name: &str, definition: Value) -> Value {
+pub(crate) fn build(client: &Client, table: &str, name: &str, definition: &Value) -> Value {
     declare(client, table, name, definition);
     wait_for(client, table, name, "Readable")
 }

@@ -16,7 +16,7 @@ fn a_value_belongs_to_one_entity() {
     let client = shared_client();
     let table = client.new_table();
     client.insert(&table, &account("1", "a")).expect(204);
-    build(&client, &table, "ByEmail", json!({"Keys": "Email", "Unique": true}));
+    build(&client, &table, "ByEmail", &json!({"Keys": "Email", "Unique": true}));
     let violation = client.insert(&table, &account("2", "a"));
     let violation = violation.expect_error(409, "UniqueIndexViolation");
     assert!(violation.text().contains("ByEmail"), "{}", violation.text());
@@ -42,7 +42,7 @@ fn a_value_belongs_to_one_entity() {
 fn a_transaction_may_exchange_values_and_names_the_change_that_violates() {
     let client = shared_client();
     let table = client.new_table();
-    build(&client, &table, "ByEmail", json!({"Keys": "Email", "Unique": true, "Include": "*"}));
+    build(&client, &table, "ByEmail", &json!({"Keys": "Email", "Unique": true, "Include": "*"}));
     for (row, email) in [("1", "a"), ("2", "b"), ("3", "c")] {
         client.insert(&table, &account(row, email)).expect(204);
     }
@@ -82,7 +82,7 @@ fn a_build_that_finds_the_same_values_twice_fails_and_can_be_tried_again() {
     for row in 0..100 {
         client.insert(&table, &account(&row.to_string(), &(row % 90).to_string())).expect(204);
     }
-    declare(&client, &table, "ByEmail", json!({"Keys": "Email", "Unique": true}));
+    declare(&client, &table, "ByEmail", &json!({"Keys": "Email", "Unique": true}));
     let failed = wait_for(&client, &table, "ByEmail", "Failed");
     let told = failed["Error"].as_str().unwrap();
     assert!(told.contains("Email") && !told.contains("95"), "{told}");
@@ -91,7 +91,7 @@ fn a_build_that_finds_the_same_values_twice_fails_and_can_be_tried_again() {
     for row in 90..101 {
         client.remove(&table, ("p", &row.to_string()), "*").expect(204);
     }
-    declare(&client, &table, "ByEmail", json!({"Keys": "Email", "Unique": true}));
+    declare(&client, &table, "ByEmail", &json!({"Keys": "Email", "Unique": true}));
     wait_for(&client, &table, "ByEmail", "Readable");
     assert_sound(&client, &table, "ByEmail", 90);
 }
@@ -101,7 +101,7 @@ fn a_build_that_finds_the_same_values_twice_fails_and_can_be_tried_again() {
 fn concurrent_claims_have_one_winner() {
     let client = shared_client();
     let table = client.new_table();
-    build(&client, &table, "ByEmail", json!({"Keys": "Email", "Unique": true}));
+    build(&client, &table, "ByEmail", &json!({"Keys": "Email", "Unique": true}));
     let server = Arc::clone(client.server());
     let winners: Vec<usize> = std::thread::scope(|scope| {
         let claim = |task: usize| {
