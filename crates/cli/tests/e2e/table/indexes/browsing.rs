@@ -20,7 +20,7 @@ fn view(client: &Client) -> (String, String) {
     all.push(json!({ "PartitionKey": "c", "RowKey": "6", "Town": "Boston" }));
     insert_all(client, &table, &all);
     let name = unused_name();
-    build(client, &table, "ByTown", json!({ "Keys": "Town,LastName", "BrowseAs": name }));
+    build(client, &table, "ByTown", &json!({ "Keys": "Town,LastName", "BrowseAs": name }));
     (table, name)
 }
 
@@ -74,7 +74,7 @@ fn numbers_sort_as_numbers() {
         .into();
     insert_all(&client, &table, &all);
     let view = unused_name();
-    build(&client, &table, "ByAge", json!({ "Keys": "Age", "Include": "*", "BrowseAs": view }));
+    build(&client, &table, "ByAge", &json!({ "Keys": "Age", "Include": "*", "BrowseAs": view }));
     let found = values(&client.query(&view, &[]).send().expect(200));
     assert_eq!(keys(&found), ["~i-1 p|-1", "~i3 p|3", "~i20 p|20", "~i100 p|100"]);
 }

@@ -38,20 +38,20 @@ fn customers_by_town_in_three_strategies() {
     assert_eq!(before, "table scan - - - 140/700");
 
     // Strategy 2: references alone. Every entity is looked up.
-    build(&client, &table, "ByTown", json!({ "Keys": "Town" }));
+    build(&client, &table, "ByTown", &json!({ "Keys": "Town" }));
     let (reference, keys) = found(&client, &table, &by_town);
     // One customer in five is too many for look-ups: the rest is scanned, and the answer is the same.
     assert!(reference.starts_with("index ByTown ordered "), "{reference}");
     assert_eq!(keys, expected);
 
     // Strategy 1: all data in the index, no look-up.
-    build(&client, &table, "ByTown", json!({ "Keys": "Town", "Include": "*" }));
+    build(&client, &table, "ByTown", &json!({ "Keys": "Town", "Include": "*" }));
     let (copy, keys) = found(&client, &table, &by_town);
     assert_eq!(copy, "index ByTown ordered covering 140 140/140");
     assert_eq!(keys, expected);
 
     // Strategy 3: what is asked for often.
-    build(&client, &table, "ByTown", json!({ "Keys": "Town", "Include": "LastName" }));
+    build(&client, &table, "ByTown", &json!({ "Keys": "Town", "Include": "LastName" }));
     let select = ("$select", "RowKey,LastName");
     let (partly, keys) = found(&client, &table, &[by_town[0], select]);
     assert_eq!(partly, "index ByTown ordered covering 140 140/140");
@@ -64,7 +64,7 @@ fn customers_by_last_name() {
     let table = customers(&client);
     let by_name = [("$filter", "LastName ge 'Ro' and LastName lt 'Rp'")];
     let (_, expected) = found(&client, &table, &by_name);
-    build(&client, &table, "ByLastName", json!({ "Keys": "LastName" }));
+    build(&client, &table, "ByLastName", &json!({ "Keys": "LastName" }));
     let (range, keys) = found(&client, &table, &by_name);
     assert_eq!(range, "index ByLastName sorted 100 100/100");
     assert_eq!((keys.len(), keys), (100, expected));
@@ -74,7 +74,7 @@ fn customers_by_last_name() {
 fn customers_by_town_and_last_name() {
     let client = shared_client();
     let table = customers(&client);
-    build(&client, &table, "ByTownAndName", json!({ "Keys": "Town,LastName" }));
+    build(&client, &table, "ByTownAndName", &json!({ "Keys": "Town,LastName" }));
     let filter = "Town eq 'Redmond' and LastName eq 'Smith'";
     let (both, keys) = found(&client, &table, &[("$filter", filter)]);
     assert_eq!(both, "index ByTownAndName ordered 20 20/20");
@@ -91,7 +91,7 @@ fn customers_by_town_and_last_name() {
 fn hashed_shards_are_found_without_their_hash() {
     let client = shared_client();
     let table = customers(&client);
-    build(&client, &table, "ByTownAndName", json!({ "Keys": "Town,LastName" }));
+    build(&client, &table, "ByTownAndName", &json!({ "Keys": "Town,LastName" }));
     let filter = "Town eq 'Boston' and LastName eq 'Howard'";
     let page = explained(&client, &table, &[("$filter", filter)]);
     let shards: Vec<_> =
@@ -112,13 +112,13 @@ fn movies_of_an_actor() {
         movie("Documentary", "Ants", "Pilar Ackerman"),
     ];
     insert_all(&client, &table, &movies);
-    build(&client, &table, "ByActor", json!({ "Keys": "StarringActor" }));
+    build(&client, &table, "ByActor", &json!({ "Keys": "StarringActor" }));
     let filter = [("$filter", "StarringActor eq 'Terrell Munz'")];
     let (explanation, names) = found(&client, &table, &filter);
     assert_eq!(explanation, "index ByActor ordered 2 2/2");
     assert_eq!(names, ["Explosion", "Laughter"]);
     // The intra-partition index of the guide.
-    build(&client, &table, "InGenre", json!({ "Keys": "PartitionKey,StarringActor" }));
+    build(&client, &table, "InGenre", &json!({ "Keys": "PartitionKey,StarringActor" }));
     let filter = "PartitionKey eq 'Comedy' and StarringActor eq 'Terrell Munz'";
     let (local, names) = found(&client, &table, &[("$filter", filter)]);
     assert_eq!(local, "index InGenre ordered 1 1/1");

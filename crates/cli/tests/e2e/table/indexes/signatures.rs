@@ -31,7 +31,7 @@ fn rows_outside_the_range_are_not_there() {
         .collect();
     insert_all(&client, &table, &all);
     let view = unused_name();
-    build(&client, &table, "ByTown", json!({ "Keys": "Town", "BrowseAs": view }));
+    build(&client, &table, "ByTown", &json!({ "Keys": "Town", "BrowseAs": view }));
     let reader = reader_of_b(&client, &table);
     for filter in ["Town eq '3'", "Town ge '3' and Town lt '4'", "Town eq '3' or Town eq '3'"] {
         let page = explained(&reader, &table, &[("$filter", filter)]);
