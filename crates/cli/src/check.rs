@@ -44,6 +44,9 @@ fn print(report: &CheckReport, options: &CheckOptions) -> std::io::Result<()> {
     if report.index_rows > 0 {
         writeln!(stdout, "Found {} rows of indexes", report.index_rows)?;
     }
+    if report.queues > 0 {
+        writeln!(stdout, "Found {} queues, {} messages", report.queues, report.messages)?;
+    }
     if files.leftovers > 0 {
         writeln!(
             stdout,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use http::header::USER_AGENT;
 use http::request::Parts;
-use http::{Method, header};
+use http::{Method, StatusCode, header};
 use hyper::body::Body;
 use tavola_wire::uri::Address;
 use tavola_wire::{ErrorCode, ServiceVersion, StorageError};
@@ -66,7 +66,7 @@ impl Arrival<'_> {
         operation: OperationIndex,
     ) -> Reply {
         let mut reply = self.error::<T>(error, head, operation);
-        if error.status() == 401 {
+        if reply.status() == StatusCode::UNAUTHORIZED {
             bearer::challenge(self.state.auth.bearer.as_ref(), &mut reply);
         }
         self.with_common::<T>(reply, head.and_then(|head| head.version))

@@ -11,12 +11,13 @@ use crate::connection::Connection;
 use crate::error::Result;
 use crate::handle;
 use crate::operations::OperationSpec;
+use crate::queue::{QueueOperation, QueueService};
 use crate::request::reply::Reply;
 use crate::state::ServerState;
 use crate::table::{self, TableOperation, TableService};
 
 /// The services that this server has, in the order in which they are started and told.
-pub const SERVICES: [Service; 1] = [Service::Table];
+pub const SERVICES: [Service; 2] = [Service::Queue, Service::Table];
 
 /// Answers one request of a service.
 pub(crate) async fn answer(
@@ -26,7 +27,8 @@ pub(crate) async fn answer(
 ) -> Reply {
     match service {
         Service::Table => handle::answer::<TableService>(connection, request).await,
-        Service::Blob | Service::Queue => unreachable!("start() refuses what is not served"),
+        Service::Queue => handle::answer::<QueueService>(connection, request).await,
+        Service::Blob => unreachable!("start() refuses what is not served"),
     }
 }
 
@@ -37,5 +39,5 @@ pub(crate) async fn prepare(state: &ServerState) -> Result<()> {
 
 /// The services with their operations, as they are counted.
 pub(crate) fn operations() -> Vec<(Service, &'static [OperationSpec])> {
-    vec![(Service::Table, TableOperation::SPECS)]
+    vec![(Service::Queue, QueueOperation::SPECS), (Service::Table, TableOperation::SPECS)]
 }

@@ -14,6 +14,7 @@ use crate::auth::accounts::ReloadedAccounts;
 use crate::auth::bearer::{BearerError, BearerVerifier};
 use crate::background::Background;
 use crate::background::index_builder::IndexBuilder;
+use crate::background::queue_sweeper::QueueSweeper;
 use crate::background::sweeper::Sweeper;
 use crate::background::workload_merge::WorkloadMerge;
 use crate::config::{AccountConfig, Config, ServiceConfig, Storage};
@@ -128,6 +129,7 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
     background.start(Sweeper::new(state.engine.clone(), clock.clone(), drop_signal, started));
     background.start(IndexBuilder::new(state.engine.clone(), state.catalogue.clone(), clock));
     background.start(WorkloadMerge::new(state.workload.clone()));
+    background.start(QueueSweeper::new(state.queues.clone(), state.features.clone()));
     Ok(RunningServer {
         service_addresses: server.service_addresses(),
         admin_address: server.admin_address(),
@@ -188,6 +190,7 @@ impl RunningServer {
         let _ = self.stop.send(true);
         let _ = self.server.await;
         let _ = tokio::time::timeout(STEP_GRACE, self.background.ended()).await;
+        self.state.queues.close().await;
         let engine = self.state.engine.clone();
         let _ = tokio::task::spawn_blocking(move || engine.close()).await;
         // A step that took longer finds the engine closed, and the next start does it again.

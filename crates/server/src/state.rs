@@ -13,6 +13,7 @@ use crate::auth::Authenticator;
 use crate::auth::accounts::Accounts;
 use crate::auth::bearer::BearerVerifier;
 use crate::clock::Clock;
+use crate::clock::hybrid::SystemTime;
 use crate::config::{AccountConfig, Limits};
 use crate::error::{Result, storage_failure};
 use crate::logs::access::AccessLog;
@@ -21,19 +22,21 @@ use crate::metrics::Metrics;
 use crate::net::memory_budget::MemoryBudget;
 use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
-use crate::storage::catalogue::{Catalogue, Table};
+use crate::storage::catalogue::{Catalogue, Queue, Table};
 use crate::storage::features::{Feature, Features};
 use crate::storage::index::WideRanges;
+use crate::storage::queues::Queues;
 use crate::workload::Workload;
 
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub engine: AnyEngine,
     /// What is in use that not every version of this server knows.
-    #[allow(dead_code, reason = "queues are the first to use it")]
-    pub features: Features,
+    pub features: Arc<Features>,
     pub auth: Authenticator,
     pub catalogue: Arc<Catalogue<Table>>,
+    pub queue_catalogue: Arc<Catalogue<Queue>>,
+    pub queues: Arc<Queues>,
     /// Told of everything that is dropped.
     pub drop_signal: Arc<Notify>,
     pub clock: Arc<Clock>,
@@ -85,12 +88,19 @@ impl ServerState {
         if features.is_in_use(Feature::Index) {
             catalogue.load_indexes().await.map_err(storage_failure)?;
         }
+        let queue_catalogue = Arc::new(Catalogue::new(engine.clone(), drop_signal.clone()));
+        let time = Arc::new(SystemTime::new(clock.clone()));
+        let queues = Queues::open(engine.clone(), queue_catalogue.clone(), time).await;
+        let queues = Arc::new(queues.map_err(storage_failure)?);
+        metrics.register(|registry| crate::metrics::queues::register(registry, &queues, &clock));
         let auth = Authenticator { accounts, bearer, clock: clock.clone() };
         Ok(Arc::new(Self {
             catalogue,
+            queue_catalogue,
+            queues,
             drop_signal,
             engine,
-            features,
+            features: Arc::new(features),
             auth,
             clock,
             wide_ranges: WideRanges::default(),

@@ -74,8 +74,12 @@ impl TestServer {
     /// When no port can be had.
     pub async fn try_start() -> Result<Self, StartError> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let services =
-            SERVICES.map(|service| ServiceConfig { service, address, keep_alive: KEEP_ALIVE });
+        let services = SERVICES.map(|service| ServiceConfig {
+            service,
+            address,
+            keep_alive: KEEP_ALIVE,
+            is_optional: false,
+        });
         let key = AccountKey::from_base64(DEVELOPMENT_KEY).expect("a valid key");
         let config = Config {
             services: services.into(),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{ErrorCode, Result};
+use crate::error::{ErrorCode, Result, StorageError};
 
 /// A version of the service, `YYYY-MM-DD`. Every date is served; versions compare by date.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,12 +12,21 @@ impl ServiceVersion {
     /// The first version that answers a bad bearer token with 401 and a challenge.
     pub const FIRST_WITH_CHALLENGE: Self = Self(*b"2020-12-06");
 
+    /// The first version in which Put Message answers with the message.
+    pub const FIRST_WITH_PUT_ANSWER: Self = Self(*b"2016-05-31");
+    /// The first version in which messages may live for any time.
+    pub const FIRST_WITH_ANY_TTL: Self = Self(*b"2017-07-29");
+
     /// Reads the value of `x-ms-version`, `api-version` or `sv`.
     ///
     /// # Errors
     /// 400 `InvalidHeaderValue` when it is not a date.
     pub fn parse(text: &str) -> Result<Self> {
-        Self::from_text(text.trim_ascii()).ok_or_else(|| ErrorCode::InvalidHeaderValue.into())
+        Self::from_text(text.trim_ascii()).ok_or_else(|| {
+            StorageError::new(ErrorCode::InvalidHeaderValue)
+                .element("HeaderName", "x-ms-version")
+                .element("HeaderValue", text.to_owned())
+        })
     }
 
     fn from_text(text: &str) -> Option<Self> {

@@ -174,7 +174,7 @@ impl Worker {
     /// Does the next thing; false if there is none.
     async fn step(&mut self) -> Result<bool> {
         let (account, name) = (self.table.0, self.table.1.clone());
-        let record = self.shared.catalogue.record(account, &name).await?;
+        let record = self.shared.catalogue.table_record(account, &name).await?;
         for index in self.shared.registry().take_verifications(&self.table) {
             self.verify(&index).await?;
         }

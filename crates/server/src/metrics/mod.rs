@@ -3,6 +3,7 @@
 pub(crate) mod engine;
 mod indexes;
 mod process;
+pub(crate) mod queues;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

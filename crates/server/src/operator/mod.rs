@@ -3,3 +3,4 @@
 pub(crate) mod check;
 mod check_indexes;
 pub(crate) mod salvage;
+mod salvaged_messages;

@@ -103,6 +103,11 @@ pub(crate) fn of_indexes() -> Bytes {
     features::encode([Feature::Index.name()])
 }
 
+/// The list of a store that has queues and nothing else that is new.
+pub(crate) fn of_queues() -> Bytes {
+    features::encode([Feature::Queue.name()])
+}
+
 fn known_bits(stored: &[u8]) -> Result<u8> {
     let names = features::decode(stored);
     let names = names.ok_or_else(|| Error::Corrupt("the list of features in use".into()))?;

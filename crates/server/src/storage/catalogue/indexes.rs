@@ -28,7 +28,7 @@ impl Catalogue<Table> {
     ///
     /// # Errors
     /// [`Error::NotFound`].
-    pub(crate) async fn record(&self, account: AccountId, name: &str) -> Result<TableRecord> {
+    pub(crate) async fn table_record(&self, account: AccountId, name: &str) -> Result<TableRecord> {
         let stored = self.engine.get(&TableRecord::key(account, name)).await?;
         decode(&stored.ok_or(Error::NotFound)?)
     }

@@ -73,7 +73,7 @@ impl Catalogue<Table> {
     ) -> Result<()> {
         let as_written = name.as_str().to_owned();
         let record = move |id| TableRecord::new(TableId::from(id), created, as_written.clone());
-        self.create(account, name, record).await
+        self.create(account, name, record).await.map(drop)
     }
 
     /// Replaces the access policies of a table.

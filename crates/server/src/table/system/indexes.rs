@@ -46,7 +46,7 @@ pub(super) async fn rows(context: &RequestContext<'_>) -> Result<SystemRows> {
     let (catalogue, account) = (&context.state.catalogue, context.account.id);
     let mut rows = SystemRows::default();
     for name in catalogue.indexes().indexed_tables(account) {
-        let record = match catalogue.record(account, &name).await {
+        let record = match catalogue.table_record(account, &name).await {
             Ok(record) => record,
             // Dropped in this moment.
             Err(storage::Error::NotFound) => continue,
@@ -77,7 +77,7 @@ pub(super) async fn commit(
     let declaration =
         Declaration { changes, account, table: table.clone(), registry, now: context.stamp() };
     // The folder gets its new format with the first index, not with the first attempt.
-    let record = catalogue.record(account, &table).await;
+    let record = catalogue.table_record(account, &table).await;
     let mut record = record.map_err(|error| refused(in_table(error)))?;
     declaration.apply(&mut record).map_err(|failure| failure.0)?;
     let ensured = context.state.features.ensure(Feature::Index).await;
@@ -105,7 +105,7 @@ async fn request_verification(
     index: &str,
 ) -> Result<()> {
     let (catalogue, account) = (&context.state.catalogue, context.account.id);
-    let record = catalogue.record(account, table).await.map_err(in_table)?;
+    let record = catalogue.table_record(account, table).await.map_err(in_table)?;
     if let Some(found) = definitions::latest(&record.indexes, index) {
         let statistics = catalogue.indexes().statistics.of(record.id, found.number);
         statistics.set_verification("running");
