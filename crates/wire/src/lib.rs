@@ -9,6 +9,7 @@ pub mod cors;
 pub mod error;
 pub mod explain;
 mod name_list;
+pub mod queue;
 pub mod service;
 pub mod table;
 pub mod ticks;

@@ -33,6 +33,7 @@ pub mod index;
 pub mod index_entities;
 pub mod intra_partition_index;
 pub mod log_tail;
+pub mod queue_worker;
 pub mod spread_writes;
 pub mod wide_entity;
 

@@ -20,6 +20,17 @@ pub(crate) const ID_UTF16_UNITS_MAX: usize = 64;
 /// 400 `InvalidXmlDocument` for the document, the number of identifiers and their ids; 400
 /// `InvalidXmlNodeValue` for times and permissions.
 pub fn parse(body: &[u8]) -> Result<Vec<SignedIdentifier>> {
+    parse_with(body, Permissions::parse_table)
+}
+
+/// As [`parse`], with the permissions of another service.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with(
+    body: &[u8],
+    permissions: fn(&str) -> Option<Permissions>,
+) -> Result<Vec<SignedIdentifier>> {
     let blank = body.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(body);
     if blank.trim_ascii().is_empty() {
         return Ok(Vec::new());
@@ -35,7 +46,7 @@ pub fn parse(body: &[u8]) -> Result<Vec<SignedIdentifier>> {
     }
     let mut identifiers: Vec<SignedIdentifier> = Vec::with_capacity(root.children.len());
     for child in &root.children {
-        let identifier = parse_identifier(child)?;
+        let identifier = parse_identifier(child, permissions)?;
         if identifiers.iter().any(|other| other.id == identifier.id) {
             return Err(invalid("an id is repeated"));
         }
@@ -46,6 +57,14 @@ pub fn parse(body: &[u8]) -> Result<Vec<SignedIdentifier>> {
 
 /// Writes the body of Get Table ACL.
 pub fn write(identifiers: &[SignedIdentifier]) -> String {
+    write_with(identifiers, Permissions::table_text)
+}
+
+/// As [`write`], with the permissions of another service.
+pub fn write_with(
+    identifiers: &[SignedIdentifier],
+    permissions: fn(Permissions) -> String,
+) -> String {
     let mut out = [BYTE_ORDER_MARK, DECLARATION].concat();
     if identifiers.is_empty() {
         out.push_str("<SignedIdentifiers />");
@@ -56,7 +75,7 @@ pub fn write(identifiers: &[SignedIdentifier]) -> String {
         write_open(&mut out, "SignedIdentifier");
         write_leaf(&mut out, "Id", &identifier.id);
         if let Some(policy) = &identifier.access_policy {
-            write_policy(&mut out, policy);
+            write_policy(&mut out, policy, permissions);
         }
         write_close(&mut out, "SignedIdentifier");
     }
@@ -64,7 +83,10 @@ pub fn write(identifiers: &[SignedIdentifier]) -> String {
     out
 }
 
-fn parse_identifier(element: &Element) -> Result<SignedIdentifier> {
+fn parse_identifier(
+    element: &Element,
+    permissions: fn(&str) -> Option<Permissions>,
+) -> Result<SignedIdentifier> {
     if element.name != "SignedIdentifier" {
         return Err(invalid(format!("element is not known: name={}", element.name)));
     }
@@ -73,7 +95,8 @@ fn parse_identifier(element: &Element) -> Result<SignedIdentifier> {
     if id.is_empty() || id.encode_utf16().count() > ID_UTF16_UNITS_MAX {
         return Err(invalid("an id has no character or more than 64"));
     }
-    let policy = children.optional("AccessPolicy")?.map(parse_policy).transpose()?;
+    let policy =
+        children.optional("AccessPolicy")?.map(|it| parse_policy(it, permissions)).transpose()?;
     children.finish()?;
     Ok(SignedIdentifier {
         id: id.to_owned(),
@@ -81,12 +104,15 @@ fn parse_identifier(element: &Element) -> Result<SignedIdentifier> {
     })
 }
 
-fn parse_policy(element: &Element) -> Result<AccessPolicy> {
+fn parse_policy(
+    element: &Element,
+    permissions: fn(&str) -> Option<Permissions>,
+) -> Result<AccessPolicy> {
     let mut children = Children::of(element)?;
     let policy = AccessPolicy {
         start: parse_value(children.optional("Start")?, Ticks::parse_iso)?,
         expiry: parse_value(children.optional("Expiry")?, Ticks::parse_iso)?,
-        permission: parse_value(children.optional("Permission")?, Permissions::parse_table)?,
+        permission: parse_value(children.optional("Permission")?, permissions)?,
     };
     children.finish()?;
     Ok(policy)
@@ -110,7 +136,7 @@ fn parse_value<T>(
     })
 }
 
-fn write_policy(out: &mut String, policy: &AccessPolicy) {
+fn write_policy(out: &mut String, policy: &AccessPolicy, permissions: fn(Permissions) -> String) {
     write_open(out, "AccessPolicy");
     if let Some(start) = policy.start {
         write_leaf(out, "Start", &start.to_iso_padded());
@@ -119,7 +145,7 @@ fn write_policy(out: &mut String, policy: &AccessPolicy) {
         write_leaf(out, "Expiry", &expiry.to_iso_padded());
     }
     if let Some(permission) = policy.permission {
-        write_leaf(out, "Permission", &permission.table_text());
+        write_leaf(out, "Permission", &permissions(permission));
     }
     write_close(out, "AccessPolicy");
 }

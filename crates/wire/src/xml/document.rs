@@ -19,19 +19,19 @@ const DEPTH_MAX: usize = 8;
 const ELEMENTS_MAX: usize = 1000;
 
 /// What bodies of the live service start with.
-pub(super) const BYTE_ORDER_MARK: &str = "\u{feff}";
-pub(super) const DECLARATION: &str = r#"<?xml version="1.0" encoding="utf-8"?>"#;
+pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
+pub(crate) const DECLARATION: &str = r#"<?xml version="1.0" encoding="utf-8"?>"#;
 
 /// An element: its local name, and either texts or elements inside.
 #[derive(Debug, Default)]
-pub(super) struct Element {
+pub(crate) struct Element {
     pub name: String,
     pub text: String,
     pub children: Vec<Element>,
 }
 
 /// 400 `InvalidXmlDocument`; the reason goes to the log.
-pub(super) fn invalid(reason: impl Into<String>) -> StorageError {
+pub(crate) fn invalid(reason: impl Into<String>) -> StorageError {
     StorageError::new(ErrorCode::InvalidXmlDocument).caused_by(reason.into())
 }
 
@@ -39,10 +39,18 @@ pub(super) fn invalid(reason: impl Into<String>) -> StorageError {
 ///
 /// # Errors
 /// 400 `InvalidXmlDocument`.
-pub(super) fn parse(body: &[u8]) -> Result<Element> {
+pub(crate) fn parse(body: &[u8]) -> Result<Element> {
+    parse_up_to(body, ELEMENTS_MAX)
+}
+
+/// As [`parse`], for documents that have more elements than a request can: lists that a service answers with.
+///
+/// # Errors
+/// 400 `InvalidXmlDocument`.
+pub(crate) fn parse_up_to(body: &[u8], elements_max: usize) -> Result<Element> {
     let text = std::str::from_utf8(body).map_err(|error| invalid(error.to_string()))?;
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    let mut builder = Builder::default();
+    let mut builder = Builder { elements_max, ..Builder::default() };
     let mut reader = Reader::from_str(text);
     loop {
         match reader.read_event().map_err(|error| invalid(error.to_string()))? {
@@ -66,7 +74,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Element> {
 
 impl Element {
     /// The text of an element that has no elements inside.
-    pub(super) fn leaf_text(&self) -> Result<&str> {
+    pub(crate) fn leaf_text(&self) -> Result<&str> {
         if self.children.is_empty() {
             Ok(&self.text)
         } else {
@@ -76,20 +84,20 @@ impl Element {
 }
 
 /// A view of an element's children that hands each out once, so that duplicates and strangers show.
-pub(super) struct Children<'e> {
+pub(crate) struct Children<'e> {
     parent: &'e str,
     rest: Vec<&'e Element>,
 }
 
 impl<'e> Children<'e> {
-    pub(super) fn of(element: &'e Element) -> Result<Self> {
+    pub(crate) fn of(element: &'e Element) -> Result<Self> {
         if element.children.is_empty() && !element.text.trim().is_empty() {
             return Err(invalid(format!("element has text: name={}", element.name)));
         }
         Ok(Self { parent: &element.name, rest: element.children.iter().collect() })
     }
 
-    pub(super) fn optional(&mut self, name: &str) -> Result<Option<&'e Element>> {
+    pub(crate) fn optional(&mut self, name: &str) -> Result<Option<&'e Element>> {
         let Some(at) = self.rest.iter().position(|child| child.name == name) else {
             return Ok(None);
         };
@@ -100,13 +108,13 @@ impl<'e> Children<'e> {
         Ok(Some(child))
     }
 
-    pub(super) fn required(&mut self, name: &str) -> Result<&'e Element> {
+    pub(crate) fn required(&mut self, name: &str) -> Result<&'e Element> {
         let parent = self.parent;
         self.optional(name)?
             .ok_or_else(|| invalid(format!("element is missing: name={name} parent={parent}")))
     }
 
-    pub(super) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         match self.rest.first() {
             None => Ok(()),
             Some(child) => Err(invalid(format!("element is not known: name={}", child.name))),
@@ -118,6 +126,7 @@ impl<'e> Children<'e> {
 struct Builder {
     open: Vec<Element>,
     count: usize,
+    elements_max: usize,
     root: Option<Element>,
 }
 
@@ -130,7 +139,7 @@ impl Builder {
             return Err(invalid("the document has more than one root"));
         }
         self.count += 1;
-        if self.count > ELEMENTS_MAX {
+        if self.count > self.elements_max {
             return Err(invalid("the document has too many elements"));
         }
         let name = start.local_name().into_inner().to_owned();
@@ -187,28 +196,28 @@ fn resolve(reference: &BytesRef<'_>) -> Result<char> {
 }
 
 /// The characters of XML 1.0; others cannot be written back, not even as references.
-fn is_xml_char(char: char) -> bool {
+pub(crate) fn is_xml_char(char: char) -> bool {
     matches!(char, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
 }
 
 /// Writes `<name>text</name>`, escaped.
-pub(super) fn write_leaf(out: &mut String, name: &str, text: &str) {
+pub(crate) fn write_leaf(out: &mut String, name: &str, text: &str) {
     write_open(out, name);
     out.push_str(&escape(text));
     write_close(out, name);
 }
 
-pub(super) fn write_open(out: &mut String, name: &str) {
+pub(crate) fn write_open(out: &mut String, name: &str) {
     out.extend(["<", name, ">"]);
 }
 
-pub(super) fn write_close(out: &mut String, name: &str) {
+pub(crate) fn write_close(out: &mut String, name: &str) {
     out.extend(["</", name, ">"]);
 }
 
 /// Escapes text for an element. A carriage return must be a reference, or readers turn it into a
 /// line feed.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     partial_escape(text).replace('\r', "&#13;")
 }
 

@@ -9,4 +9,4 @@ pub mod error;
 pub mod service_properties;
 pub mod stats;
 
-mod document;
+pub(crate) mod document;

@@ -1,0 +1,3 @@
+//! What the queue service adds to the protocol that all services share.
+
+pub mod answers;
