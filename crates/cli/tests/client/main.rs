@@ -11,6 +11,7 @@ mod entities;
 mod examples;
 mod operations;
 mod patterns;
+mod queue;
 mod resume;
 mod retries;
 mod sas;

@@ -1,0 +1,123 @@
+//! The stream of messages: each is hidden while it is worked on, and a stop leaves nothing behind.
+
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt};
+use tavola_client::ErrorExt;
+use tavola_client::queue::{Backoff, MessageStreamOptions, QueueClient, StopSignal};
+use tokio::time::sleep;
+
+use super::received;
+use crate::support::{TestQueue, account, fresh_name};
+
+const POLL: Backoff =
+    Backoff { first: Duration::from_millis(10), longest: Duration::from_millis(200) };
+
+fn options() -> MessageStreamOptions {
+    MessageStreamOptions { poll: Some(POLL), ..Default::default() }
+}
+
+async fn is_empty(queue: &QueueClient) -> bool {
+    queue.get_properties(None).await.unwrap().approximate_message_count == 0
+}
+
+#[tokio::test]
+async fn messages_come_as_they_are_sent() {
+    let queue = TestQueue::create().await;
+    let mut messages = queue.messages(Some(options()));
+    let sender = queue.queue.clone();
+    let sending = tokio::spawn(async move {
+        for number in 0..5 {
+            sleep(Duration::from_millis(20)).await;
+            sender.send_message(number.to_string(), None).await.unwrap();
+        }
+    });
+    for number in 0..5 {
+        let message = messages.try_next().await.unwrap().unwrap();
+        assert_eq!(message.text().unwrap(), number.to_string());
+        assert!(message.complete().await.unwrap());
+    }
+    sending.await.unwrap();
+    assert!(is_empty(&queue).await);
+    queue.delete().await;
+}
+
+/// Twice as long as it would be hidden without renewal.
+#[tokio::test]
+async fn a_message_is_hidden_while_it_is_worked_on() {
+    let queue = TestQueue::create().await;
+    let timeout = Duration::from_secs(6);
+    for _ in 0..2 {
+        queue.send_message("x", None).await.unwrap();
+    }
+    let options =
+        MessageStreamOptions { batch: Some(2), visibility_timeout: Some(timeout), ..options() };
+    let mut messages = queue.messages(Some(options));
+    let first = messages.try_next().await.unwrap().unwrap();
+    sleep(timeout + timeout / 2).await;
+    assert!(!first.is_lost());
+    assert!(queue.peek_messages(None).await.unwrap().is_empty(), "somebody else can see it");
+    assert!(first.complete().await.unwrap());
+    // The one that waited in the stream was kept, too.
+    let second = messages.try_next().await.unwrap().unwrap();
+    assert_eq!(second.dequeue_count, 1);
+    assert!(second.complete().await.unwrap());
+    assert!(is_empty(&queue).await);
+    queue.delete().await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_gone_is_lost() {
+    let queue = TestQueue::create().await;
+    queue.send_message("x", None).await.unwrap();
+    let timeout = Some(Duration::from_secs(2));
+    let options = MessageStreamOptions { visibility_timeout: timeout, ..options() };
+    let mut messages = queue.messages(Some(options));
+    let message = messages.try_next().await.unwrap().unwrap();
+    queue.clear_messages(None).await.unwrap();
+    message.lost().await;
+    assert!(message.is_lost());
+    assert!(!message.complete().await.unwrap());
+    queue.delete().await;
+}
+
+#[tokio::test]
+async fn a_stop_gives_back_what_was_not_handed_out() {
+    let queue = TestQueue::create().await;
+    for number in 0..4 {
+        queue.send_message(number.to_string(), None).await.unwrap();
+    }
+    let (stop, signal) = futures::channel::oneshot::channel::<()>();
+    let options = MessageStreamOptions {
+        batch: Some(32),
+        stop: Some(StopSignal::new(signal)),
+        visibility_timeout: Some(Duration::from_secs(3600)),
+        ..options()
+    };
+    let mut messages = queue.messages(Some(options));
+    let first = messages.try_next().await.unwrap().unwrap();
+    let second = messages.try_next().await.unwrap().unwrap();
+    stop.send(()).unwrap();
+    assert!(messages.next().await.is_none());
+    // What was handed out is still ours.
+    assert!(first.release(Duration::ZERO).await.unwrap());
+    assert!(second.complete().await.unwrap());
+    let mut texts = received(&queue).await;
+    texts.sort_unstable();
+    assert_eq!(texts, ["0", "2", "3"]);
+    queue.delete().await;
+}
+
+/// An error is told, and the stream goes on when it has passed.
+#[tokio::test]
+async fn an_error_does_not_end_the_stream() {
+    let account = account();
+    let queue = account.queues().queue_client(fresh_name()).unwrap();
+    let mut messages = queue.messages(Some(options()));
+    assert!(messages.next().await.unwrap().unwrap_err().is_not_found());
+    assert!(messages.next().await.unwrap().unwrap_err().is_not_found());
+    queue.create(None).await.unwrap();
+    queue.send_message("x", None).await.unwrap();
+    assert_eq!(messages.next().await.unwrap().unwrap().text().unwrap(), "x");
+    queue.delete(None).await.unwrap();
+}
