@@ -100,6 +100,10 @@ impl Status for AnyEngine {
         dispatch!(self, engine => engine.failed().await)
     }
 
+    fn raise_format(&self, format: u32) -> std::io::Result<()> {
+        dispatch!(self, engine => engine.raise_format(format))
+    }
+
     fn close(&self) {
         dispatch!(self, engine => engine.close());
     }

@@ -3,6 +3,7 @@
 //! Counters for an operator are not here: they differ from engine to engine.
 
 use std::future::Future;
+use std::io;
 
 /// Asked of every engine. What most engines answer is the default.
 pub trait Status {
@@ -20,6 +21,16 @@ pub trait Status {
     /// Resolves with the reason when the engine can write no more and the process should stop; otherwise never.
     fn failed(&self) -> impl Future<Output = String> + Send {
         std::future::pending()
+    }
+
+    /// Sees to it that a version which does not know this format refuses what is stored, from now on. Durable when it
+    /// answers, and cheap if that is so already. Blocks the calling thread meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// When that cannot be written.
+    fn raise_format(&self, _format: u32) -> io::Result<()> {
+        Ok(())
     }
 
     /// Finishes what was accepted and accepts no more. Blocks the calling thread meanwhile.

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tavola_engine::conformance::{Apply, History, commit, put, random, range, rows};
-use tavola_engine::{Decision, EmbeddedEngine, EmbeddedOptions, Engine, OpenError, Reader, Write};
+use tavola_engine::{
+    Decision, EmbeddedEngine, EmbeddedOptions, Engine, OpenError, Reader, Status, Write,
+};
 
 fn open(path: &Path) -> EmbeddedEngine {
     try_open(path).expect("the folder opens")
@@ -80,11 +82,29 @@ fn a_newer_format_is_refused() {
     drop(open(folder.path()));
     let marker = folder.path().join("TAVOLA");
     assert_eq!(fs::read_to_string(&marker).unwrap(), "tavola data folder, format 1\n");
-    fs::write(&marker, "tavola data folder, format 2\n").unwrap();
+    fs::write(&marker, "tavola data folder, format 3\n").unwrap();
     let error = try_open(folder.path()).unwrap_err();
-    assert!(matches!(error, OpenError::NewerVersion { found: 2, supported: 1, .. }), "{error}");
+    assert!(matches!(error, OpenError::NewerVersion { found: 3, supported: 2, .. }), "{error}");
     fs::write(&marker, "something else").unwrap();
     assert!(matches!(try_open(folder.path()), Err(OpenError::Corrupt { .. })));
+}
+
+/// A folder has the first format until something is used that older versions do not know, and never goes back.
+#[tokio::test]
+async fn a_format_is_raised_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path());
+    let marker = || fs::read_to_string(folder.path().join("TAVOLA")).unwrap();
+    engine.raise_format(1).unwrap();
+    assert_eq!(marker(), "tavola data folder, format 1\n");
+    for format in [2, 2, 1] {
+        engine.raise_format(format).unwrap();
+        assert_eq!(marker(), "tavola data folder, format 2\n");
+    }
+    put(&engine, "a", "1").await;
+    drop(engine);
+    assert_eq!(open(folder.path()).get(b"a").await.unwrap(), Some("1".into()));
+    assert_eq!(marker(), "tavola data folder, format 2\n");
 }
 
 #[test]

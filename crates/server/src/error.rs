@@ -38,7 +38,10 @@ pub(crate) fn storage_failure(error: storage::Error) -> StorageError {
     match error {
         storage::Error::Engine(error) => engine_error(error),
         storage::Error::Corrupt(what) => corrupt(what),
-        storage::Error::NotFound | storage::Error::Exists | storage::Error::Interrupted(_) => {
+        storage::Error::NotFound
+        | storage::Error::Exists
+        | storage::Error::UnknownFeature(_)
+        | storage::Error::Interrupted(_) => {
             StorageError::new(ErrorCode::InternalError).caused_by(error)
         }
     }

@@ -29,6 +29,7 @@ use crate::net::stream_window::PIECE_BYTES_MAX;
 use crate::request::body::{self, BodyLimit, RequestBody};
 use crate::request::reply::ReplyBody;
 use crate::state::Settings;
+use crate::storage::features::Features;
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
@@ -184,7 +185,9 @@ impl Fixture {
             slow_query: GIVE_UP,
         };
         let engine = AnyEngine::Memory(MemoryEngine::new());
-        let state = ServerState::open(engine, Vec::new(), None, settings, &[]).await.unwrap();
+        let features = Features::open(&engine).await.unwrap();
+        let state =
+            ServerState::open(engine, features, Vec::new(), None, settings, &[]).await.unwrap();
         let listener =
             Listener::bind(Site::Admin, "127.0.0.1:0".parse().unwrap(), limits.head_timeout)
                 .unwrap();

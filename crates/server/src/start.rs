@@ -14,10 +14,13 @@ use crate::auth::bearer::{BearerError, BearerVerifier};
 use crate::background::Background;
 use crate::background::sweeper::Sweeper;
 use crate::config::{Config, ServiceConfig, Storage};
+use crate::error::storage_failure;
 use crate::listener::Server;
 use crate::net::tls::{self, TlsError};
 use crate::services::{self, SERVICES};
 use crate::state::{ServerState, Settings};
+use crate::storage;
+use crate::storage::features::Features;
 
 /// How long a stop waits for a step of background work. The sweeping of a large table may take minutes.
 const STEP_GRACE: Duration = Duration::from_secs(2);
@@ -27,6 +30,10 @@ const STEP_GRACE: Duration = Duration::from_secs(2);
 pub enum StartError {
     #[error(transparent)]
     Open(#[from] OpenError),
+    #[error(
+        "the data uses `{0}`, which this version does not know; use the version that wrote it, or a newer one"
+    )]
+    UnknownFeature(String),
     #[error("cannot open the accounts: {0}")]
     Accounts(tavola_wire::StorageError),
     #[error("there is no {} service in this server", .0.name())]
@@ -78,16 +85,21 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
             engine
         }
     };
+    // ORDER: nothing is written to a store that is not known whole.
+    let features = Features::open(&engine).await.map_err(|error| match error {
+        storage::Error::UnknownFeature(name) => StartError::UnknownFeature(name),
+        error => StartError::Accounts(storage_failure(error)),
+    })?;
     let settings = Settings {
         limits: config.limits.clone(),
         loose: config.loose,
         address_rules: AddressRules { disable_product_style_url: config.path_style_only },
         slow_query: config.slow_query,
     };
-    let state =
-        ServerState::open(engine, config.accounts, bearer, settings, &services::operations())
-            .await
-            .map_err(StartError::Accounts)?;
+    let operations = services::operations();
+    let state = ServerState::open(engine, features, config.accounts, bearer, settings, &operations)
+        .await
+        .map_err(StartError::Accounts)?;
 
     let started = state.clock.now();
     let server =

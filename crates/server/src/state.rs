@@ -20,10 +20,14 @@ use crate::net::memory_budget::MemoryBudget;
 use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
 use crate::storage::catalogue::{Catalogue, Table};
+use crate::storage::features::Features;
 
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub engine: AnyEngine,
+    /// What is in use that not every version of this server knows.
+    #[allow(dead_code, reason = "queues are the first to use it")]
+    pub features: Features,
     pub auth: Authenticator,
     pub catalogue: Arc<Catalogue<Table>>,
     /// Told of everything that is dropped.
@@ -49,6 +53,7 @@ impl ServerState {
     /// Opens the accounts in the engine: each gets its id, or finds it again.
     pub(crate) async fn open(
         engine: AnyEngine,
+        features: Features,
         accounts: Vec<AccountConfig>,
         bearer: Option<BearerVerifier>,
         settings: Settings,
@@ -66,6 +71,7 @@ impl ServerState {
             catalogue,
             drop_signal,
             engine,
+            features,
             auth,
             clock,
             ids: IdSource::new(),

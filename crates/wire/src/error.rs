@@ -7,7 +7,7 @@ use std::fmt;
 /// Declares the closed set of codes: name on the wire, status, text.
 macro_rules! error_codes {
     ($($code:ident $status:literal $message:literal)*) => {
-        /// A code of the table service, as clients match on it.
+        /// A code of the services, as clients match on it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum ErrorCode { $($code),* }
 
@@ -41,6 +41,22 @@ error_codes! {
     ResourceNotFound 404 "The specified resource does not exist."
     EntityAlreadyExists 409 "The specified entity already exists."
     UpdateConditionNotSatisfied 412 "The update condition specified in the request was not satisfied."
+
+    // Queues and messages
+    QueueAlreadyExists 409 "The specified queue already exists."
+    QueueBeingDeleted 409 "The specified queue is being deleted."
+    QueueDisabled 409 "The specified queue has been disabled by the administrator."
+    QueueNotEmpty 409 "The specified queue is not empty."
+    QueueNotFound 404 "The specified queue does not exist."
+    MessageNotFound 404 "The specified message does not exist."
+    MessageTooLarge 400 "The message exceeds the maximum allowed size."
+    PopReceiptMismatch 400 "The specified pop receipt did not match the pop receipt for a dequeued message."
+    InvalidMarker 400 "The specified marker is invalid."
+
+    // Metadata
+    InvalidMetadata 400 "The specified metadata is invalid. It includes characters that are not permitted."
+    EmptyMetadataKey 400 "The key for one of the metadata key-value pairs is empty."
+    MetadataTooLarge 400 "The size of the specified metadata exceeds the maximum size permitted."
 
     // Payloads and limits
     PropertiesNeedValue 400 "The values are not specified for all properties in the entity."
@@ -120,11 +136,13 @@ pub struct StorageError {
     status: Option<u16>,
     /// Logged where the error is handled, never sent.
     source: Option<Box<dyn StdError + Send + Sync>>,
+    /// What the error documents of queues and blobs say beside code and message, in their order.
+    elements: Vec<(&'static str, Cow<'static, str>)>,
 }
 
 impl StorageError {
     pub fn new(code: ErrorCode) -> Self {
-        Self { code, detail: None, status: None, source: None }
+        Self { code, detail: None, status: None, source: None, elements: Vec::new() }
     }
 
     /// An error whose text differs from the usual one of its code.
@@ -150,6 +168,18 @@ impl StorageError {
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// Adds an element to the error document of queues and blobs.
+    #[must_use]
+    pub fn element(mut self, name: &'static str, text: impl Into<Cow<'static, str>>) -> Self {
+        self.elements.push((name, text.into()));
+        self
+    }
+
+    /// What was added with [`StorageError::element`].
+    pub fn elements(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.elements.iter().map(|(name, text)| (*name, &**text))
     }
 
     pub fn code(&self) -> ErrorCode {

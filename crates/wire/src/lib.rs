@@ -1,7 +1,7 @@
 //! The Azure Storage protocol as pure functions: no I/O, no clock, no runtime.
 //!
 //! Everything that crosses the wire is parsed into a type here, and printed from one. At the top stands what all
-//! services share: addresses, versions, signatures, XML documents, error codes. [`table`] is what the table service adds.
+//! services share: addresses, versions, signatures, XML documents, error codes. [`table`] is what the table service adds, [`queue`] what the queue service does.
 
 mod append;
 pub mod auth;

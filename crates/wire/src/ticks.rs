@@ -27,6 +27,7 @@ impl Ticks {
     /// 9999-12-31T23:59:59.9999999, the newest moment there is.
     pub const MAX: Ticks = Ticks(3_652_059 * TICKS_PER_DAY - 1);
 
+    pub const PER_SECOND: i64 = TICKS_PER_SECOND;
     pub const PER_MINUTE: i64 = 60 * TICKS_PER_SECOND;
 
     /// The moment `nanoseconds` after 1970-01-01, rounded down to a tick.
@@ -120,6 +121,33 @@ impl Ticks {
     pub fn to_iso(self) -> String {
         let mut out = Vec::with_capacity(28);
         self.write_iso(&mut out);
+        String::from_utf8(out).expect("a date is ASCII")
+    }
+
+    /// Appends `ddd, dd MMM yyyy HH:mm:ss GMT` (RFC 1123); the fraction of a second is cut off.
+    pub fn write_rfc1123(self, out: &mut Vec<u8>) {
+        const DAYS: [&[u8; 3]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
+        const MONTHS: [&[u8; 3]; 12] = [
+            b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov",
+            b"Dec",
+        ];
+        let text = self.to_text();
+        let month = usize::from((text[5] - b'0') * 10 + text[6] - b'0');
+        // 0001-01-01 was a Monday.
+        let day = usize::try_from(self.0 / TICKS_PER_DAY % 7).expect("a day of the week");
+        let mut date = *b"ddd, dd MMM yyyy HH:mm:ss GMT";
+        date[..3].copy_from_slice(DAYS[day]);
+        date[5..7].copy_from_slice(&text[8..10]);
+        date[8..11].copy_from_slice(MONTHS[month - 1]);
+        date[12..16].copy_from_slice(&text[..4]);
+        date[17..25].copy_from_slice(&text[11..19]);
+        out.extend_from_slice(&date);
+    }
+
+    /// See [`Ticks::write_rfc1123`].
+    pub fn to_rfc1123(self) -> String {
+        let mut out = Vec::with_capacity(29);
+        self.write_rfc1123(&mut out);
         String::from_utf8(out).expect("a date is ASCII")
     }
 
@@ -290,6 +318,18 @@ mod tests {
         assert_eq!(Ticks::parse_iso("9999-12-31T23:59:59.9999999Z"), Some(Ticks::MAX));
         assert_eq!(Ticks::from_unix_nanos(0), Ticks(621_355_968_000_000_000));
         assert_eq!(Ticks::parse_iso("1970-01-02").unwrap().unix_seconds(), 86_400);
+    }
+
+    #[test]
+    fn dates_of_http_cut_the_fraction_off() {
+        for (moment, date) in [
+            ("2022-10-27T22:04:45.9999999Z", "Thu, 27 Oct 2022 22:04:45 GMT"),
+            ("9999-12-31T23:59:59.9999999Z", "Fri, 31 Dec 9999 23:59:59 GMT"),
+            ("0001-01-01T00:00:00Z", "Mon, 01 Jan 0001 00:00:00 GMT"),
+            ("2024-02-29T01:02:03Z", "Thu, 29 Feb 2024 01:02:03 GMT"),
+        ] {
+            assert_eq!(Ticks::parse_iso(moment).unwrap().to_rfc1123(), date);
+        }
     }
 
     #[test]

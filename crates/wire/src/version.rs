@@ -12,6 +12,11 @@ impl ServiceVersion {
     /// The first version that answers a bad bearer token with 401 and a challenge.
     pub const FIRST_WITH_CHALLENGE: Self = Self(*b"2020-12-06");
 
+    /// The first version in which Put Message answers with the message.
+    pub const FIRST_WITH_PUT_ANSWER: Self = Self(*b"2016-05-31");
+    /// The first version in which messages may live for any time.
+    pub const FIRST_WITH_ANY_TTL: Self = Self(*b"2017-07-29");
+
     /// Reads the value of `x-ms-version`, `api-version` or `sv`.
     ///
     /// # Errors

@@ -2,11 +2,11 @@
 
 use azure_core::http::Method;
 use tavola_wire::auth::SignedIdentifier;
-use tavola_wire::auth::sas::Permissions;
+use tavola_wire::queue::metadata::HEADER_PREFIX;
 use tavola_wire::xml::acl;
 
 use super::queue_client::call;
-use super::service_client::{METADATA_PREFIX, metadata_headers};
+use super::service_client::metadata_headers;
 use super::{CreateQueueOptions, Metadata, QueueClient, QueueServiceClient};
 use crate::core::error::{ErrorExt, Result, conversion};
 use crate::core::options::CallOptions;
@@ -139,7 +139,7 @@ impl QueueClient {
         let count = count.and_then(|count| count.parse().ok());
         let headers = answer.raw.headers().iter();
         let metadata = headers.filter_map(|(name, value)| {
-            let name = name.as_str().strip_prefix(METADATA_PREFIX)?;
+            let name = name.as_str().strip_prefix(HEADER_PREFIX)?;
             Some((name.to_owned(), value.as_str().to_owned()))
         });
         Ok(QueueProperties {
@@ -195,8 +195,7 @@ impl QueueClient {
     ) -> Result<Vec<SignedIdentifier>> {
         let call = self.acl_call("get_access_policies", Method::Get, Vec::new());
         let response = self.pipeline.send(call, &options.unwrap_or_default()).await?;
-        acl::parse_with(response.body(), Permissions::parse_queue)
-            .map_err(|error| conversion(error.message().to_owned()))
+        acl::parse_queue(response.body()).map_err(|error| conversion(error.message().to_owned()))
     }
 
     /// Replaces the stored access policies, of which there are at most five. Removing one revokes every signature
@@ -228,7 +227,7 @@ impl QueueClient {
         policies: &[SignedIdentifier],
         options: Option<CallOptions>,
     ) -> Result<ResponseInfo> {
-        let xml = acl::write_with(policies, Permissions::queue_text);
+        let xml = acl::write_queue(policies);
         let body = xml.trim_start_matches('\u{feff}').as_bytes().to_vec();
         let call = self.acl_call("set_access_policies", Method::Put, body);
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use azure_core::http::Method;
 use serde::Serialize;
+use tavola_wire::ErrorCode;
 use tavola_wire::queue::answers::{self, MessageAnswer};
 
 use super::queue_client::call;
@@ -279,8 +280,7 @@ impl QueueClient {
 /// Whether a message is not ours any more: gone, or received or changed by somebody else. Azurite has a code of its own for
 /// the latter.
 pub(super) fn is_lost(error: &azure_core::Error) -> bool {
-    let is_mismatch = |code: &str| code == "PopReceiptMismatch";
-    error.is_not_found() || error.service_error().is_some_and(|error| is_mismatch(error.code()))
+    error.is_not_found() || error.code() == Some(ErrorCode::PopReceiptMismatch)
 }
 
 fn parse(answer: &Answer) -> Result<Vec<MessageAnswer>> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use azure_core::http::{Method, StatusCode, Url};
 use tavola_wire::Service;
 use tavola_wire::auth::sas::{AccountSasSpec, Services};
+use tavola_wire::queue::metadata::HEADER_PREFIX;
 use tavola_wire::xml::service_properties::{ServiceProperties, ServicePropertiesUpdate};
 use tavola_wire::xml::stats::{self, ServiceStats};
 
@@ -18,9 +19,6 @@ use crate::core::error::{ErrorExt, Result, conversion};
 use crate::core::options::CallOptions;
 use crate::core::pipeline::{Call, ServicePipeline};
 use crate::core::response::ResponseInfo;
-
-/// Before the names of metadata in headers.
-pub(super) const METADATA_PREFIX: &str = "x-ms-meta-";
 
 /// Works with the queues of an account.
 ///
@@ -391,6 +389,6 @@ fn service_call(operation: &'static str, method: Method, body: Vec<u8>) -> Call<
 
 /// The headers that carry the metadata of a queue.
 pub(super) fn metadata_headers(metadata: &Metadata) -> Vec<(String, &str)> {
-    let header = |(name, value): (&String, _)| (format!("{METADATA_PREFIX}{name}"), value);
+    let header = |(name, value): (&String, _)| (format!("{HEADER_PREFIX}{name}"), value);
     metadata.iter().map(|(name, value)| header((name, value.as_str()))).collect()
 }

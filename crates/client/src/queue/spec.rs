@@ -3,6 +3,7 @@
 use azure_core::http::Request;
 use azure_core::http::request::Body;
 use tavola_wire::auth::shared_key::{LongSignedRequest, Scheme};
+use tavola_wire::queue::QueueName;
 use tavola_wire::xml;
 
 use crate::core::connection_string::ConnectionString;
@@ -42,18 +43,9 @@ impl ConnectionString {
 
 /// Checks a queue's name before it goes into a URL.
 pub(super) fn check_queue_name(name: &str) -> Result<()> {
-    let is_outer = |byte: Option<u8>| byte.is_some_and(|byte| byte != b'-');
-    let is_legal = (3..=63).contains(&name.len())
-        && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
-        && !name.contains("--")
-        && is_outer(name.bytes().next())
-        && is_outer(name.bytes().last());
-    match is_legal {
-        true => Ok(()),
-        false => Err(conversion(format!(
-            "a queue's name has 3 to 63 lower-case letters, digits and single dashes: name={name}"
-        ))),
-    }
+    QueueName::parse(name)
+        .map(|_| ())
+        .map_err(|error| conversion(format!("{} name={name}", error.message())))
 }
 
 /// Queues sign nearly all of the head, with the length that the transport will send.

@@ -74,6 +74,10 @@ impl<E: Engine> Status for Rerun<E> {
         self.engine.failed()
     }
 
+    fn raise_format(&self, format: u32) -> std::io::Result<()> {
+        self.inner().raise_format(format)
+    }
+
     fn close(&self) {
         self.engine.close();
     }

@@ -323,6 +323,10 @@ impl Status for EmbeddedEngine {
         }
     }
 
+    fn raise_format(&self, format: u32) -> io::Result<()> {
+        files::folder::raise_format(self.shared.store.path(), format)
+    }
+
     /// Finishes what was accepted, then ends the committer. Later requests are told [`Error::Closed`]; reads go
     /// on.
     fn close(&self) {

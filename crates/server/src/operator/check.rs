@@ -15,6 +15,7 @@ use tavola_wire::table::names::{TableName, key_problem};
 use tavola_wire::table::stored::{EntityRef, check_entity as check_limits, check_name};
 use tavola_wire::xml::acl;
 
+use crate::storage::features;
 use crate::storage::layout::{
     AccountId, Dropped, Family, Key, KeyError, Record, ResourceId, TableId, TableRecord, account,
     properties, sequence,
@@ -192,6 +193,8 @@ impl Rows {
                 read.map(drop).ok_or("its service properties cannot be read")
             }
             Key::Dropped { id } => self.check_dropped(key, id, value),
+            Key::Features if features::are_known(value) => Ok(()),
+            Key::Features => Err("it names a feature that this version does not know"),
             Key::Entity { table, partition_key, row_key } => {
                 self.count_entity();
                 if !self.tables.contains_key(&table) && !self.dropped.contains(&table.into()) {

@@ -22,6 +22,7 @@ use tavola_engine::{
 use tavola_wire::Ticks;
 use tavola_wire::table::stored::EntityRef;
 
+use crate::storage::features;
 use crate::storage::layout::{
     AccountId, Dropped, Family, Key, KeyError, Record, TableId, TableRecord, account, properties,
     sequence,
@@ -107,6 +108,9 @@ pub fn salvage(
     let owners: BTreeSet<u64> =
         catalogue.tables.keys().chain(&catalogue.dropped).copied().collect();
     let mut target = Target::create(to)?;
+    if catalogue.has_features {
+        target.raise_format(features::FORMAT);
+    }
     for (key, value) in rows {
         target.put(key, value);
     }
@@ -154,6 +158,8 @@ struct Catalogue {
     /// Account and lower-case name by id.
     tables: BTreeMap<u64, (u64, String)>,
     dropped: BTreeSet<u64>,
+    /// Whether there is a list of features, which older versions do not know.
+    has_features: bool,
     /// Entities by table.
     entities: BTreeMap<u64, u64>,
 }
@@ -196,6 +202,12 @@ impl Catalogue {
             Ok(Key::Dropped { id }) => {
                 Dropped::decode(id, value).ok_or("it does not say when, or of what")?;
                 self.dropped.insert(id.0);
+            }
+            Ok(Key::Features) => {
+                if !features::are_known(value) {
+                    return Err("it names a feature that this version does not know");
+                }
+                self.has_features = true;
             }
             Err(KeyError(why)) => return Err(why),
         }
@@ -324,6 +336,10 @@ impl Target {
             EmbeddedEngine::open(path, EmbeddedOptions::default()).map_err(SalvageError::Target)?
         };
         Ok(Self { engine, runtime, batch: Vec::new(), bytes: 0, failure: None })
+    }
+
+    fn raise_format(&mut self, format: u32) {
+        self.failure = self.engine.raise_format(format).err().map(|error| error.to_string());
     }
 
     fn put(&mut self, key: Bytes, value: Bytes) {

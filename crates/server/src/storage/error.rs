@@ -12,6 +12,11 @@ pub(crate) enum Error {
     /// The name is taken.
     #[error("the name is taken")]
     Exists,
+    /// What is stored uses something that this version does not know, and would not keep in order.
+    #[error(
+        "what is stored uses `{0}`, which this version does not know; use the version that wrote it, or a newer one"
+    )]
+    UnknownFeature(String),
     #[error(transparent)]
     Engine(#[from] tavola_engine::Error),
     /// Stored bytes that nobody can have written.

@@ -7,6 +7,8 @@ pub(crate) mod accounts;
 pub(crate) mod catalogue;
 pub(crate) mod detached;
 mod error;
+#[allow(dead_code, reason = "queues are the first to use it")]
+pub(crate) mod features;
 pub(crate) mod layout;
 
 pub(crate) use error::{Error, Result};

@@ -90,6 +90,11 @@ impl<'a> QueryString<'a> {
         self.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| value)
     }
 
+    /// The first value of a name in any case of letters, as queues and blobs read their parameters.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
     /// The text of `$filter`; an empty or blank one means none.
     pub fn filter(&self) -> Option<&str> {
         self.value("$filter").filter(|filter| !filter.trim_ascii().is_empty())

@@ -1,4 +1,4 @@
-//! The stored access policies of a table: the body of Get and Set Table ACL.
+//! The stored access policies of a table or a queue: the body of Get and Set Table ACL, and of Get and Set Queue ACL.
 
 use super::document::{
     self, BYTE_ORDER_MARK, Children, DECLARATION, Element, invalid, write_close, write_leaf,
@@ -14,23 +14,61 @@ pub const IDENTIFIERS_MAX: usize = 5;
 /// Characters in the id of a policy, counted in UTF-16 as the service does.
 pub(crate) const ID_UTF16_UNITS_MAX: usize = 64;
 
+/// The letters of the service whose policies they are.
+#[derive(Clone, Copy)]
+enum Letters {
+    Table,
+    Queue,
+}
+
+impl Letters {
+    fn parse(self, text: &str) -> Option<Permissions> {
+        match self {
+            Self::Table => Permissions::parse_table(text),
+            Self::Queue => Permissions::parse_queue(text),
+        }
+    }
+
+    fn text(self, permission: Permissions) -> String {
+        match self {
+            Self::Table => permission.table_text(),
+            Self::Queue => permission.queue_text(),
+        }
+    }
+}
+
 /// Reads the body of Set Table ACL; an empty body clears all policies.
 ///
 /// # Errors
 /// 400 `InvalidXmlDocument` for the document, the number of identifiers and their ids; 400
 /// `InvalidXmlNodeValue` for times and permissions.
 pub fn parse(body: &[u8]) -> Result<Vec<SignedIdentifier>> {
-    parse_with(body, Permissions::parse_table)
+    parse_with(Letters::Table, body)
 }
 
-/// As [`parse`], with the permissions of another service.
+/// Reads the body of Set Queue ACL; an empty body clears all policies.
 ///
 /// # Errors
-/// As [`parse`].
-pub fn parse_with(
-    body: &[u8],
-    permissions: fn(&str) -> Option<Permissions>,
-) -> Result<Vec<SignedIdentifier>> {
+/// 400 `InvalidXmlDocument`.
+pub fn parse_queue(body: &[u8]) -> Result<Vec<SignedIdentifier>> {
+    parse_with(Letters::Queue, body).map_err(|error| match error.code() {
+        // Recorded for letters of other services.
+        ErrorCode::InvalidXmlNodeValue => invalid("a time or a permission is malformed"),
+        _ => error,
+    })
+}
+
+/// Writes the body of Get Table ACL.
+pub fn write(identifiers: &[SignedIdentifier]) -> String {
+    write_with(Letters::Table, identifiers)
+}
+
+/// Writes the body of Get Queue ACL.
+pub fn write_queue(identifiers: &[SignedIdentifier]) -> String {
+    write_with(Letters::Queue, identifiers)
+}
+
+fn parse_with(letters: Letters, body: &[u8]) -> Result<Vec<SignedIdentifier>> {
     let blank = body.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(body);
     if blank.trim_ascii().is_empty() {
         return Ok(Vec::new());
@@ -46,7 +84,7 @@ pub fn parse_with(
     }
     let mut identifiers: Vec<SignedIdentifier> = Vec::with_capacity(root.children.len());
     for child in &root.children {
-        let identifier = parse_identifier(child, permissions)?;
+        let identifier = parse_identifier(letters, child)?;
         if identifiers.iter().any(|other| other.id == identifier.id) {
             return Err(invalid("an id is repeated"));
         }
@@ -55,16 +93,7 @@ pub fn parse_with(
     Ok(identifiers)
 }
 
-/// Writes the body of Get Table ACL.
-pub fn write(identifiers: &[SignedIdentifier]) -> String {
-    write_with(identifiers, Permissions::table_text)
-}
-
-/// As [`write`], with the permissions of another service.
-pub fn write_with(
-    identifiers: &[SignedIdentifier],
-    permissions: fn(Permissions) -> String,
-) -> String {
+fn write_with(letters: Letters, identifiers: &[SignedIdentifier]) -> String {
     let mut out = [BYTE_ORDER_MARK, DECLARATION].concat();
     if identifiers.is_empty() {
         out.push_str("<SignedIdentifiers />");
@@ -75,7 +104,7 @@ pub fn write_with(
         write_open(&mut out, "SignedIdentifier");
         write_leaf(&mut out, "Id", &identifier.id);
         if let Some(policy) = &identifier.access_policy {
-            write_policy(&mut out, policy, permissions);
+            write_policy(letters, &mut out, policy);
         }
         write_close(&mut out, "SignedIdentifier");
     }
@@ -83,10 +112,7 @@ pub fn write_with(
     out
 }
 
-fn parse_identifier(
-    element: &Element,
-    permissions: fn(&str) -> Option<Permissions>,
-) -> Result<SignedIdentifier> {
+fn parse_identifier(letters: Letters, element: &Element) -> Result<SignedIdentifier> {
     if element.name != "SignedIdentifier" {
         return Err(invalid(format!("element is not known: name={}", element.name)));
     }
@@ -95,8 +121,8 @@ fn parse_identifier(
     if id.is_empty() || id.encode_utf16().count() > ID_UTF16_UNITS_MAX {
         return Err(invalid("an id has no character or more than 64"));
     }
-    let policy =
-        children.optional("AccessPolicy")?.map(|it| parse_policy(it, permissions)).transpose()?;
+    let policy = children.optional("AccessPolicy")?;
+    let policy = policy.map(|policy| parse_policy(letters, policy)).transpose()?;
     children.finish()?;
     Ok(SignedIdentifier {
         id: id.to_owned(),
@@ -104,15 +130,12 @@ fn parse_identifier(
     })
 }
 
-fn parse_policy(
-    element: &Element,
-    permissions: fn(&str) -> Option<Permissions>,
-) -> Result<AccessPolicy> {
+fn parse_policy(letters: Letters, element: &Element) -> Result<AccessPolicy> {
     let mut children = Children::of(element)?;
     let policy = AccessPolicy {
         start: parse_value(children.optional("Start")?, Ticks::parse_iso)?,
         expiry: parse_value(children.optional("Expiry")?, Ticks::parse_iso)?,
-        permission: parse_value(children.optional("Permission")?, permissions)?,
+        permission: parse_value(children.optional("Permission")?, |text| letters.parse(text))?,
     };
     children.finish()?;
     Ok(policy)
@@ -136,7 +159,7 @@ fn parse_value<T>(
     })
 }
 
-fn write_policy(out: &mut String, policy: &AccessPolicy, permissions: fn(Permissions) -> String) {
+fn write_policy(letters: Letters, out: &mut String, policy: &AccessPolicy) {
     write_open(out, "AccessPolicy");
     if let Some(start) = policy.start {
         write_leaf(out, "Start", &start.to_iso_padded());
@@ -145,7 +168,7 @@ fn write_policy(out: &mut String, policy: &AccessPolicy, permissions: fn(Permiss
         write_leaf(out, "Expiry", &expiry.to_iso_padded());
     }
     if let Some(permission) = policy.permission {
-        write_leaf(out, "Permission", &permissions(permission));
+        write_leaf(out, "Permission", &letters.text(permission));
     }
     write_close(out, "AccessPolicy");
 }

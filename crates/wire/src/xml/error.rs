@@ -1,7 +1,7 @@
-//! The body of an error where the client speaks XML: the OData error document, not the one of the
-//! blob service.
+//! The bodies of errors in XML: the OData error document of tables, and the plain one of queues and blobs.
 
-use super::document::{self, DECLARATION, escape};
+use super::document::{self, BYTE_ORDER_MARK, DECLARATION, escape, write_leaf};
+use crate::error::{ErrorCode, StorageError};
 
 /// Writes the document. `time` has seven fraction digits; the request id is the one of
 /// `x-ms-request-id`.
@@ -21,6 +21,33 @@ pub fn write(code: &str, message: &str, request_id: &str, time: &str) -> String 
     .concat()
 }
 
+/// Writes the document of queues and blobs, with what the error says beside its message.
+pub fn write_plain(error: &StorageError, request_id: &str, time: &str) -> String {
+    let mut out = [BYTE_ORDER_MARK, DECLARATION, "<Error>"].concat();
+    write_leaf(&mut out, "Code", error.code().as_str());
+    let message = [error.message(), "\nRequestId:", request_id, "\nTime:", time].concat();
+    write_leaf(&mut out, "Message", &message);
+    let mut has_elements = false;
+    for (name, text) in error.elements() {
+        has_elements = true;
+        write_element(&mut out, name, text);
+    }
+    // Of a document that is well-formed and means nothing, the live service says this much.
+    if error.code() == ErrorCode::InvalidXmlDocument && !has_elements {
+        out.push_str("<LineNumber>0</LineNumber><LinePosition>0</LinePosition><Reason />");
+    }
+    out.push_str("</Error>");
+    out
+}
+
+fn write_element(out: &mut String, name: &str, text: &str) {
+    if text.is_empty() {
+        out.extend(["<", name, " />"]);
+    } else {
+        write_leaf(out, name, text);
+    }
+}
+
 /// Reads code and message, as a client does; `None` if the body is no such document.
 pub fn parse(body: &[u8]) -> Option<(String, String)> {
     let root = document::parse(body).ok()?;
@@ -35,7 +62,26 @@ pub fn parse(body: &[u8]) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorCode;
+
+    /// The lengths are those of recorded answers, with the byte order mark.
+    #[test]
+    fn plain_documents_are_as_long_as_the_recorded_ones() {
+        let id = "6b5d71c1-e003-0088-6150-ea1328000000";
+        let time = "2026-11-16T12:00:00.1234567Z";
+        let length = |error: StorageError| write_plain(&error, id, time).len();
+        assert_eq!(length(ErrorCode::QueueAlreadyExists.into()), 222);
+        assert_eq!(length(ErrorCode::MessageNotFound.into()), 221);
+        assert_eq!(length(ErrorCode::AuthorizationFailure.into()), 246);
+        let receipt = StorageError::new(ErrorCode::InvalidQueryParameterValue)
+            .element("QueryParameterName", "popreceipt")
+            .element("QueryParameterValue", "invalid")
+            .element("Reason", "Invalid pop receipt format");
+        assert_eq!(length(receipt), 417);
+        let document = write_plain(&ErrorCode::InvalidXmlDocument.into(), id, time);
+        let end =
+            "</Message><LineNumber>0</LineNumber><LinePosition>0</LinePosition><Reason /></Error>";
+        assert!(document.ends_with(end), "{document}");
+    }
 
     /// The recorded body in the reference, section 11.1.
     #[test]

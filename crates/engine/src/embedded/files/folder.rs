@@ -15,14 +15,17 @@
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::embedded::options::OpenError;
 
 /// The folder of the second links, in the data folder.
 pub(crate) const JOURNAL_LINKS: &str = "journals";
 
-/// The newest format that this version reads and the one that it writes.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// The format of a new folder.
+const FORMAT_FIRST: u32 = 1;
+/// The newest format that this version reads. A folder gets it when it is [asked for](raise_format).
+const FORMAT_NEWEST: u32 = 2;
 
 pub(crate) const MARKER: &str = "TAVOLA";
 /// Also of the other files that are written as a whole.
@@ -56,8 +59,8 @@ pub(crate) fn claim(path: &Path) -> Result<File, OpenError> {
         .map_err(failed)?;
     try_lock(path, &lock)?;
     // ORDER: read again under the lock; another process may have made the folder in between.
-    if !read_marker(path)? {
-        write_marker(path).map_err(failed)?;
+    if read_marker(path)?.is_none() {
+        write_marker(path, FORMAT_FIRST).map_err(failed)?;
     }
     Ok(lock)
 }
@@ -151,8 +154,17 @@ pub(crate) fn ensure_store_lock(store: &Path) -> Result<(), OpenError> {
     opened.map(drop).map_err(|source| OpenError::Io { path: lock, source })
 }
 
-/// Whether the folder has a marker, with a version that is known.
-fn read_marker(path: &Path) -> Result<bool, OpenError> {
+/// Gives the folder a format that versions which do not know it refuse. It never goes back to an older one.
+pub(crate) fn raise_format(path: &Path, format: u32) -> io::Result<()> {
+    assert!(format <= FORMAT_NEWEST, "format {format} is not known");
+    match read_marker(path).map_err(io::Error::other)? {
+        Some(found) if found >= format => Ok(()),
+        _ => write_marker(path, format),
+    }
+}
+
+/// The format that the marker of the folder names, which is one that is known; `None` if there is no marker.
+fn read_marker(path: &Path) -> Result<Option<u32>, OpenError> {
     let failed = |source: io::Error| OpenError::Io { path: path.into(), source };
     let text = match fs::read(path.join(MARKER)) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -160,16 +172,16 @@ fn read_marker(path: &Path) -> Result<bool, OpenError> {
             return match foreign_entry(path).map_err(failed)? {
                 Some(_) if is_ours(path) => Err(OpenError::missing(&path.join(MARKER))),
                 Some(entry) => Err(OpenError::Foreign { path: path.into(), entry }),
-                None => Ok(false),
+                None => Ok(None),
             };
         }
         Err(source) => return Err(failed(source)),
     };
     let number = text.strip_prefix(MARKER_TEXT).and_then(|rest| rest.strip_suffix('\n'));
     match number.and_then(|number| number.parse().ok()) {
-        Some(FORMAT_VERSION) => Ok(true),
-        Some(found) if found > FORMAT_VERSION => {
-            Err(OpenError::NewerVersion { path: path.into(), found, supported: FORMAT_VERSION })
+        Some(known @ FORMAT_FIRST..=FORMAT_NEWEST) => Ok(Some(known)),
+        Some(found) if found > FORMAT_NEWEST => {
+            Err(OpenError::NewerVersion { path: path.into(), found, supported: FORMAT_NEWEST })
         }
         _ => Err(OpenError::corrupt(&path.join(MARKER), 0, "it does not name a format")),
     }
@@ -190,8 +202,8 @@ fn foreign_entry(path: &Path) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-fn write_marker(path: &Path) -> io::Result<()> {
-    write_durably(path, MARKER, &format!("{MARKER_TEXT}{FORMAT_VERSION}\n"))?;
+fn write_marker(path: &Path, format: u32) -> io::Result<()> {
+    write_durably(path, MARKER, &format!("{MARKER_TEXT}{format}\n"))?;
     // The folder itself may be new as well.
     match path.canonicalize()?.parent() {
         Some(parent) => sync_folder(parent),
@@ -201,6 +213,9 @@ fn write_marker(path: &Path) -> io::Result<()> {
 
 /// Writes a file of the folder so that it is there as a whole or not at all.
 pub(crate) fn write_durably(path: &Path, name: &str, text: &str) -> io::Result<()> {
+    /// All files have one temporary name, and several threads write them.
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let temporary = path.join(MARKER_TEMPORARY);
     let mut file = File::create(&temporary)?;
     file.write_all(text.as_bytes())?;

@@ -1,0 +1,285 @@
+//! Messages as they are answered: ids, and the documents of Put, Get and Peek.
+//!
+//! A list is written message by message, so that a long one need not be in memory as a whole.
+
+use super::receipt::PopReceipt;
+use crate::table::stored::guid_text;
+use crate::ticks::Ticks;
+
+/// The text of a message, in bytes of UTF-8 after everything of XML was undone.
+pub const TEXT_BYTES_MAX: usize = 64 * 1024;
+
+const START: &str = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><QueueMessagesList>";
+const END: &str = "</QueueMessagesList>";
+const EMPTY: &str = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><QueueMessagesList />";
+
+/// What one message takes beside its text.
+const FRAME_BYTES: usize = 480;
+
+/// The id of a message, a GUID. Ids sort by the moment in which they were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MessageId(pub [u8; 16]);
+
+impl MessageId {
+    pub const MIN: Self = Self([0; 16]);
+
+    /// An id in the layout of a UUID of version 7: milliseconds, then ticks within one, then what is random. No two moments
+    /// of the same clock make ids that sort otherwise.
+    pub fn at(moment: Ticks, random: u64) -> Self {
+        const TICKS_PER_MILLISECOND: i64 = 10_000;
+        let unix = (moment.0 - Ticks::from_unix_nanos(0).0).max(0).unsigned_abs();
+        let per_millisecond = TICKS_PER_MILLISECOND.unsigned_abs();
+        let (milliseconds, ticks) = (unix / per_millisecond, unix % per_millisecond);
+        // 14 bits of ticks: twelve behind the version, two behind the variant.
+        let high = milliseconds << 16 | 0x7000 | ticks >> 2;
+        let low = 0b10 << 62 | (ticks & 0b11) << 60 | random >> 4;
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&high.to_be_bytes());
+        id[8..].copy_from_slice(&low.to_be_bytes());
+        Self(id)
+    }
+
+    /// Reads the id in a URL; `None` for what is no id, and so for what was never given out.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
+        let mut id = [0; 16];
+        let mut digits = text.iter().enumerate();
+        for byte in &mut id {
+            let mut digit = || {
+                let (at, digit) = digits.next()?;
+                let digit = match (at, digit) {
+                    (8 | 13 | 18 | 23, b'-') => digits.next()?.1,
+                    (8 | 13 | 18 | 23, _) => return None,
+                    (_, digit) => digit,
+                };
+                match digit {
+                    b'0'..=b'9' => Some(digit - b'0'),
+                    b'a'..=b'f' => Some(digit - b'a' + 10),
+                    _ => None,
+                }
+            };
+            *byte = digit()? << 4 | digit()?;
+        }
+        Some(Self(id))
+    }
+
+    fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&guid_text(&self.0));
+    }
+}
+
+impl std::fmt::Display for MessageId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(std::str::from_utf8(&guid_text(&self.0)).expect("a GUID is ASCII"))
+    }
+}
+
+/// One message of an answer. Put shows no text, Peek no receipt.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    pub id: MessageId,
+    pub inserted: Ticks,
+    /// [`Ticks::MAX`] for one that never expires.
+    pub expires: Ticks,
+    pub receipt: Option<PopReceipt>,
+    pub dequeue_count: Option<u32>,
+    pub text: Option<&'a str>,
+}
+
+impl Message<'_> {
+    /// Appends the element.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.reserve(FRAME_BYTES + self.text.map_or(0, str::len));
+        out.extend_from_slice(b"<QueueMessage><MessageId>");
+        self.id.write(out);
+        out.extend_from_slice(b"</MessageId><InsertionTime>");
+        self.inserted.write_rfc1123(out);
+        out.extend_from_slice(b"</InsertionTime><ExpirationTime>");
+        self.expires.write_rfc1123(out);
+        out.extend_from_slice(b"</ExpirationTime>");
+        if let Some(receipt) = &self.receipt {
+            out.extend_from_slice(b"<PopReceipt>");
+            let mut text = String::with_capacity(32);
+            receipt.write(&mut text);
+            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(b"</PopReceipt><TimeNextVisible>");
+            receipt.next_visible.write_rfc1123(out);
+            out.extend_from_slice(b"</TimeNextVisible>");
+        }
+        if let Some(count) = self.dequeue_count {
+            out.extend_from_slice(b"<DequeueCount>");
+            out.extend_from_slice(itoa::Buffer::new().format(count).as_bytes());
+            out.extend_from_slice(b"</DequeueCount>");
+        }
+        match self.text {
+            Some("") => out.extend_from_slice(b"<MessageText />"),
+            Some(text) => {
+                out.extend_from_slice(b"<MessageText>");
+                push_text(out, text);
+                out.extend_from_slice(b"</MessageText>");
+            }
+            None => {}
+        }
+        out.extend_from_slice(b"</QueueMessage>");
+    }
+}
+
+/// Writes a list of messages, one after the other.
+#[derive(Debug, Default)]
+pub struct ListWriter {
+    has_begun: bool,
+}
+
+impl ListWriter {
+    /// Appends a message, and before the first one what the document begins with.
+    pub fn push(&mut self, out: &mut Vec<u8>, message: &Message<'_>) {
+        if !self.has_begun {
+            self.has_begun = true;
+            out.extend_from_slice(START.as_bytes());
+        }
+        message.write(out);
+    }
+
+    /// Appends the end, or all of a document without messages.
+    pub fn finish(self, out: &mut Vec<u8>) {
+        let end = if self.has_begun { END } else { EMPTY };
+        out.extend_from_slice(end.as_bytes());
+    }
+}
+
+/// The document without messages.
+pub fn empty_list() -> &'static str {
+    EMPTY
+}
+
+/// Appends text for an element. A carriage return must be a reference, or readers turn it into a line feed.
+pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
+    let bytes = text.as_bytes();
+    let mut start = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        let escaped: &[u8] = match byte {
+            b'&' => b"&amp;",
+            b'<' => b"&lt;",
+            b'>' => b"&gt;",
+            b'\r' => b"&#xD;",
+            _ => continue,
+        };
+        out.extend_from_slice(&bytes[start..at]);
+        out.extend_from_slice(escaped);
+        start = at + 1;
+    }
+    out.extend_from_slice(&bytes[start..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::receipt::MadeBy;
+    use super::*;
+
+    const ID: &str = "786c3a38-a121-420a-b514-62bc30edf7d3";
+
+    fn at(text: &str) -> Ticks {
+        Ticks::parse_iso(text).unwrap()
+    }
+
+    fn list(messages: &[Message<'_>]) -> String {
+        let (mut out, mut list) = (Vec::new(), ListWriter::default());
+        for message in messages {
+            list.push(&mut out, message);
+        }
+        list.finish(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn message(text: Option<&str>) -> Message<'_> {
+        let receipt = PopReceipt {
+            next_visible: at("2023-06-16T19:55:56.6911488Z"),
+            made_by: MadeBy::PutOrGet,
+        };
+        Message {
+            id: MessageId::parse(ID).unwrap(),
+            inserted: at("2023-06-16T19:55:16Z"),
+            expires: at("2023-06-16T19:55:56Z"),
+            receipt: Some(receipt),
+            dequeue_count: Some(1),
+            text,
+        }
+    }
+
+    /// The recorded documents of sections 3.6 to 3.8.
+    #[test]
+    fn documents_are_those_of_the_live_service() {
+        let head = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>";
+        assert_eq!(list(&[]), format!("{head}<QueueMessagesList />"));
+        let got = list(&[message(Some("Hello World"))]);
+        assert_eq!(
+            got,
+            format!(
+                "{head}<QueueMessagesList><QueueMessage><MessageId>786c3a38-a121-420a-b514-62bc30edf7d3</MessageId><InsertionTime>Fri, 16 Jun 2023 19:55:16 GMT</InsertionTime><ExpirationTime>Fri, 16 Jun 2023 19:55:56 GMT</ExpirationTime><PopReceipt>AgAAAAMAAAAAAAAAAKSnkIyg2QE=</PopReceipt><TimeNextVisible>Fri, 16 Jun 2023 19:55:56 GMT</TimeNextVisible><DequeueCount>1</DequeueCount><MessageText>Hello World</MessageText></QueueMessage></QueueMessagesList>"
+            )
+        );
+        let put = Message { dequeue_count: None, ..message(None) };
+        assert!(list(&[put]).ends_with(
+            "<TimeNextVisible>Fri, 16 Jun 2023 19:55:56 GMT</TimeNextVisible></QueueMessage></QueueMessagesList>"
+        ));
+        let peeked = Message { receipt: None, dequeue_count: Some(0), ..message(Some("")) };
+        assert!(list(&[peeked, peeked]).ends_with(
+            "</ExpirationTime><DequeueCount>0</DequeueCount><MessageText /></QueueMessage></QueueMessagesList>"
+        ));
+    }
+
+    #[test]
+    fn only_what_must_be_is_escaped() {
+        let mut out = Vec::new();
+        push_text(&mut out, " a<b> & 'c' \"d\"\r\n\t\u{1F600}\u{e000} ");
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, " a&lt;b&gt; &amp; 'c' \"d\"&#xD;\n\t\u{1F600}\u{e000} ");
+    }
+
+    #[test]
+    fn ids_are_lower_case_guids() {
+        let id = MessageId::parse(ID).unwrap();
+        assert_eq!(id.to_string(), ID);
+        for text in [
+            "",
+            "786C3A38-A121-420A-B514-62BC30EDF7D3",
+            "786c3a38a121420ab51462bc30edf7d3",
+            "786c3a38-a121-420a-b514-62bc30edf7d",
+            "786c3a38-a121-420a-b514-62bc30edf7d33",
+            "786c3a38-a121-420a-b514_62bc30edf7d3",
+            "786c3a3--a121-420a-b514-62bc30edf7d3",
+            "786c3a38-a121-420a-b514-62bc30edf7g3",
+        ] {
+            assert_eq!(MessageId::parse(text), None, "{text}");
+        }
+        let made = MessageId::at(at("2026-11-16T12:00:00.1234567Z"), u64::MAX).to_string();
+        assert_eq!(&made[14..15], "7");
+        assert!("89ab".contains(&made[19..20]));
+    }
+
+    proptest! {
+        #[test]
+        fn ids_sort_by_moment(
+            a in Ticks::MIN_STORED.0..Ticks::MAX.0 / 2,
+            later in 1..1_000_000i64,
+            random: (u64, u64),
+        ) {
+            let a = a + Ticks::from_unix_nanos(0).0;
+            prop_assume!(a + later < Ticks::MAX.0);
+            let (one, other) = (
+                MessageId::at(Ticks(a), random.0),
+                MessageId::at(Ticks(a + later), random.1),
+            );
+            prop_assert!(one < other);
+            prop_assert_eq!(MessageId::parse(&one.to_string()), Some(one));
+        }
+
+        #[test]
+        fn any_id_is_handled(text: String, id: [u8; 16]) {
+            let _ = MessageId::parse(&text);
+            prop_assert_eq!(MessageId::parse(&MessageId(id).to_string()), Some(MessageId(id)));
+        }
+    }
+}
