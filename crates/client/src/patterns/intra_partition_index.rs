@@ -106,7 +106,8 @@ impl IntraPartitionIndex {
     /// Keeps entities under this prefix and their ids, which are their row keys for everybody else.
     pub fn new(table: TableClient, prefix: impl Into<String>) -> Self {
         let (prefix, id_property) = (prefix.into(), ID_PROPERTY.to_owned());
-        Self { primaries: Primaries { table, prefix, id_property }, indexes: Vec::new() }
+        let primaries = Primaries { table, prefix, id_property, elsewhere: None };
+        Self { primaries, indexes: Vec::new() }
     }
 
     /// Names the property in which a copy holds the id of its entity, instead of `PrimaryRowKey`.

@@ -279,7 +279,7 @@ impl QueueClient {
 
 /// Whether a message is not ours any more: gone, or received or changed by somebody else. Azurite has a code of its own for
 /// the latter.
-pub(super) fn is_lost(error: &azure_core::Error) -> bool {
+pub(crate) fn is_lost(error: &azure_core::Error) -> bool {
     error.is_not_found() || error.code() == Some(ErrorCode::PopReceiptMismatch)
 }
 

@@ -63,6 +63,7 @@ pub use queue_client::QueueClient;
 pub use service_client::QueueServiceClient;
 pub use stream::MessageStream;
 
+pub(crate) use messages::is_lost;
 pub(crate) use stream::{BATCH_MAX, Claims, POLL, Source, VISIBILITY_TIMEOUT, release};
 
 /// What the signature of a queue is made of.
