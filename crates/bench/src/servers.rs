@@ -50,6 +50,10 @@ impl Server {
         let mut seen = String::new();
         for line in BufReader::new(stdout).lines() {
             let line = line?;
+            // Tavola tells of its queues first.
+            if line.contains("Queue service") {
+                continue;
+            }
             if let Some((_, address)) = line.split_once(LISTENING) {
                 return Ok(Self { process, address: address.trim().parse()? });
             }

@@ -57,6 +57,11 @@ fn overlay(flags: ServeOptions, file: ServeOptions) -> ServeOptions {
         location: flags.location.or(file.location),
         data: flags.data.or(file.data),
         host: flags.host.or(file.host),
+        services: flags.services.or(file.services),
+        table_host: flags.table_host.or(file.table_host),
+        queue_host: flags.queue_host.or(file.queue_host),
+        queue_port: flags.queue_port.or(file.queue_port),
+        queue_keep_alive: flags.queue_keep_alive.or(file.queue_keep_alive),
         port: flags.port.or(file.port),
         keep_alive: flags.keep_alive.or(file.keep_alive),
         admin_port: flags.admin_port.or(file.admin_port),
@@ -90,9 +95,9 @@ fn overlay(flags: ServeOptions, file: ServeOptions) -> ServeOptions {
 pub(crate) fn resolve(options: &ServeOptions) -> anyhow::Result<Config> {
     let admin_host = options.admin_host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     Ok(Config {
-        services: SERVICES
-            .iter()
-            .map(|service| self::service(options, *service))
+        services: services(options)?
+            .into_iter()
+            .map(|service| self::service(options, service))
             .collect::<Result<_, _>>()?,
         admin: options.admin_port.map(|port| SocketAddr::new(admin_host, port)),
         storage: storage(options),
@@ -154,6 +159,21 @@ pub(crate) fn fit_files(config: &mut Config, files_max: u64) {
     }
 }
 
+/// The services that are to run.
+fn services(options: &ServeOptions) -> anyhow::Result<Vec<Service>> {
+    let Some(names) = &options.services else { return Ok(SERVICES.to_vec()) };
+    let known = || SERVICES.map(Service::name).join(", ");
+    let named: Vec<_> = names.iter().map(|name| name.trim()).collect();
+    for name in &named {
+        let is_known = SERVICES.iter().any(|service| service.name() == *name);
+        ensure!(is_known, "there is no {name:?} service in this version, only {}", known());
+    }
+    let is_named = |service: &Service| named.contains(&service.name());
+    let services: Vec<_> = SERVICES.into_iter().filter(is_named).collect();
+    ensure!(!services.is_empty(), "no service is to run; there are {}", known());
+    Ok(services)
+}
+
 /// Where a service listens, and for how long it keeps an idle connection.
 fn service(options: &ServeOptions, service: Service) -> anyhow::Result<ServiceConfig> {
     let ListenOptions { host, port, keep_alive } = options.listen(service);
@@ -165,7 +185,9 @@ fn service(options: &ServeOptions, service: Service) -> anyhow::Result<ServiceCo
         .with_context(|| format!("{host} is not an address to listen on"))?;
     ensure!(keep_alive != Some(0), "the keep-alive timeout must be at least a second");
     let keep_alive = keep_alive.map_or(KEEP_ALIVE, Duration::from_secs);
-    Ok(ServiceConfig { service, address, keep_alive })
+    // Whoever gives the port of one service may know nothing of the others, whose port may be somebody else's.
+    let is_optional = port.is_none() && options.services.is_none() && options.names_a_port();
+    Ok(ServiceConfig { service, address, keep_alive, is_optional })
 }
 
 fn storage(options: &ServeOptions) -> Storage {
@@ -277,7 +299,10 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_documents() {
         let config = resolve(&parse(&[])).unwrap();
-        assert_eq!(config.services[0].address.to_string(), "127.0.0.1:10002");
+        let addresses: Vec<_> =
+            config.services.iter().map(|service| service.address.to_string()).collect();
+        assert_eq!(addresses, ["127.0.0.1:10001", "127.0.0.1:10002"]);
+        assert!(config.services.iter().all(|service| !service.is_optional));
         assert_eq!(config.admin, None);
         assert_eq!(config.accounts[0].name, "devstoreaccount1");
         assert!(
@@ -324,11 +349,14 @@ mod tests {
             "5",
         ]);
         let config = resolve(&options).unwrap();
-        assert_eq!(config.services[0].address.to_string(), "0.0.0.0:0");
-        assert_eq!(config.services[0].keep_alive, Duration::from_secs(5));
+        for service in &config.services {
+            assert_eq!(service.address.to_string(), "0.0.0.0:0");
+            assert_eq!(service.keep_alive, Duration::from_secs(5));
+            assert!(!service.is_optional);
+        }
         assert!(config.loose && config.path_style_only);
         assert!(matches!(config.storage, Storage::Memory));
-        assert_eq!(options.azurite.warnings().len(), 7);
+        assert_eq!(options.azurite.warnings().len(), 6);
     }
 
     #[test]
@@ -348,7 +376,52 @@ mod tests {
     fn a_flag_wins_over_the_file() {
         let file: ServeOptions = toml::from_str("port = 1\nhost = \"127.0.0.2\"\n").unwrap();
         let config = resolve(&overlay(parse(&["--port", "2"]), file)).unwrap();
-        assert_eq!(config.services[0].address.to_string(), "127.0.0.2:2");
+        assert_eq!(table(&config).address.to_string(), "127.0.0.2:2");
+    }
+
+    fn table(config: &Config) -> &ServiceConfig {
+        config.services.iter().find(|service| service.service == Service::Table).unwrap()
+    }
+
+    /// Whoever knows of tables alone has never said what queues may do.
+    #[test]
+    fn a_port_that_is_given_makes_the_other_services_optional() {
+        for (arguments, expected) in [
+            (&["--tablePort", "0"][..], &[(Service::Queue, true), (Service::Table, false)][..]),
+            (&["--port", "0"], &[(Service::Queue, true), (Service::Table, false)]),
+            (&["--queuePort", "0"], &[(Service::Queue, false), (Service::Table, true)]),
+            (
+                &["--tablePort", "0", "--services", "table,queue"],
+                &[(Service::Queue, false), (Service::Table, false)],
+            ),
+            (&["--services", "queue"], &[(Service::Queue, false)]),
+            (&["--tableHost", "0.0.0.0"], &[(Service::Queue, false), (Service::Table, false)]),
+        ] {
+            let config = resolve(&parse(arguments)).unwrap();
+            let services: Vec<_> =
+                config.services.iter().map(|each| (each.service, each.is_optional)).collect();
+            assert_eq!(services, expected, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_those_of_all_services_or_of_one() {
+        let hosts = |arguments: &[&str]| {
+            let config = resolve(&parse(arguments)).unwrap();
+            config.services.iter().map(|each| each.address.ip().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(hosts(&["--host", "0.0.0.0"]), ["0.0.0.0", "0.0.0.0"]);
+        assert_eq!(hosts(&["--tableHost", "0.0.0.0"]), ["127.0.0.1", "0.0.0.0"]);
+        let both = ["--host", "0.0.0.0", "--queueHost", "127.0.0.2"];
+        assert_eq!(hosts(&both), ["127.0.0.2", "0.0.0.0"]);
+    }
+
+    #[test]
+    fn a_service_that_is_not_there_is_told() {
+        for services in ["blob", "table,blob", "tables", ""] {
+            let error = resolve(&parse(&["--services", services])).unwrap_err();
+            assert!(format!("{error:#}").contains("queue, table"), "{error:#}");
+        }
     }
 
     #[test]

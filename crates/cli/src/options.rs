@@ -27,17 +27,37 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "TAVOLA_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
 
-    /// Address to listen on [default: 127.0.0.1]
-    #[arg(long = "tableHost", visible_alias = "host", env = "TAVOLA_HOST", value_name = "IP")]
+    /// Address that all services listen on [default: 127.0.0.1]
+    #[arg(long, env = "TAVOLA_HOST", value_name = "IP")]
     pub host: Option<String>,
 
-    /// Port to listen on; 0 picks a free one and prints it [default: 10002]
+    /// Services to run: table, queue [default: all]
+    #[arg(long, env = "TAVOLA_SERVICES", value_name = "NAMES", value_delimiter = ',')]
+    pub services: Option<Vec<String>>,
+
+    /// Address that the table service listens on [default: that of all]
+    #[arg(long = "tableHost", env = "TAVOLA_TABLE_HOST", value_name = "IP")]
+    pub table_host: Option<String>,
+
+    /// Port of the table service; 0 picks a free one and prints it [default: 10002]
     #[arg(long = "tablePort", visible_alias = "port", env = "TAVOLA_PORT", value_name = "PORT")]
     pub port: Option<u16>,
 
     /// Seconds that an idle connection, or one slow to send a request's headers, is kept [default: 60]
     #[arg(long = "tableKeepAliveTimeout", env = "TAVOLA_KEEP_ALIVE", value_name = "SECONDS")]
     pub keep_alive: Option<u64>,
+
+    /// Address that the queue service listens on [default: that of all]
+    #[arg(long = "queueHost", env = "TAVOLA_QUEUE_HOST", value_name = "IP")]
+    pub queue_host: Option<String>,
+
+    /// Port of the queue service; 0 picks a free one and prints it [default: 10001]
+    #[arg(long = "queuePort", env = "TAVOLA_QUEUE_PORT", value_name = "PORT")]
+    pub queue_port: Option<u16>,
+
+    /// The same seconds for connections of the queue service [default: 60]
+    #[arg(long = "queueKeepAliveTimeout", env = "TAVOLA_QUEUE_KEEP_ALIVE", value_name = "SECONDS")]
+    pub queue_keep_alive: Option<u64>,
 
     /// Serve /health, /ready and /metrics on this port (0 picks one) [default: off]
     #[arg(long, env = "TAVOLA_ADMIN_PORT", value_name = "PORT")]
@@ -141,13 +161,17 @@ pub(crate) struct ListenOptions<'a> {
 impl ServeOptions {
     /// What was said of one service. A host counts for all of them.
     pub(crate) fn listen(&self, service: Service) -> ListenOptions<'_> {
-        let everywhere = ListenOptions { host: self.host.as_deref(), ..ListenOptions::default() };
-        match service {
-            Service::Table => {
-                ListenOptions { port: self.port, keep_alive: self.keep_alive, ..everywhere }
-            }
-            Service::Blob | Service::Queue => everywhere,
-        }
+        let (host, port, keep_alive) = match service {
+            Service::Table => (&self.table_host, self.port, self.keep_alive),
+            Service::Queue => (&self.queue_host, self.queue_port, self.queue_keep_alive),
+            Service::Blob => (&None, None, None),
+        };
+        ListenOptions { host: host.as_deref().or(self.host.as_deref()), port, keep_alive }
+    }
+
+    /// Whether the port of any service was said.
+    pub(crate) fn names_a_port(&self) -> bool {
+        Service::ALL.iter().any(|service| self.listen(*service).port.is_some())
     }
 }
 
@@ -203,12 +227,6 @@ pub(crate) struct AzuriteOptions {
     pub blob_port: Option<String>,
     #[arg(long = "blobKeepAliveTimeout", hide = true, value_name = "SECONDS")]
     pub blob_keep_alive_timeout: Option<String>,
-    #[arg(long = "queueHost", hide = true, value_name = "IP")]
-    pub queue_host: Option<String>,
-    #[arg(long = "queuePort", hide = true, value_name = "PORT")]
-    pub queue_port: Option<String>,
-    #[arg(long = "queueKeepAliveTimeout", hide = true, value_name = "SECONDS")]
-    pub queue_keep_alive_timeout: Option<String>,
 }
 
 impl AzuriteOptions {
@@ -231,12 +249,6 @@ impl AzuriteOptions {
         warn(self.pwd.is_some(), "--pwd", "certificate and key are PEM files without a password");
         let blob = [&self.blob_host, &self.blob_port, &self.blob_keep_alive_timeout];
         warn(blob.iter().any(|option| option.is_some()), "--blob...", "there is no blob service");
-        let queue = [&self.queue_host, &self.queue_port, &self.queue_keep_alive_timeout];
-        warn(
-            queue.iter().any(|option| option.is_some()),
-            "--queue...",
-            "there is no queue service",
-        );
         warnings
     }
 }

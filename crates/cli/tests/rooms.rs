@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// The server, from the ground up. Rooms on one line do not know each other.
 const SERVER: &[&[&str]] = &[
-    &["clock", "config", "storage"],
+    &["clock", "config"],
+    &["storage"],
     &["error"],
     &["net"],
     &["request"],
@@ -17,7 +18,7 @@ const SERVER: &[&[&str]] = &[
     &["state"],
     &["admin", "connection", "context"],
     &["tenant"],
-    &["table", "arrival"],
+    &["queue", "table", "arrival"],
     &["handle"],
     &["services"],
     &["listener"],

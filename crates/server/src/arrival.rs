@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use http::Method;
 use http::request::Parts;
+use http::{Method, StatusCode};
 use hyper::body::Body;
 use tavola_wire::{ErrorCode, ServiceVersion, StorageError};
 
@@ -55,7 +55,7 @@ impl Arrival<'_> {
         operation: OperationIndex,
     ) -> Reply {
         let mut reply = self.error::<T>(error, head, operation);
-        if error.status() == 401 {
+        if reply.status() == StatusCode::UNAUTHORIZED {
             bearer::challenge(self.state.auth.bearer.as_ref(), &mut reply);
         }
         self.with_common::<T>(reply, head.and_then(|head| head.version))

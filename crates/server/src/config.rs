@@ -41,6 +41,8 @@ pub struct ServiceConfig {
     pub address: SocketAddr,
     /// A client that takes longer to send a request's headers is cut off, and so is an idle one.
     pub keep_alive: Duration,
+    /// Left out, with a warning, if somebody else has its port.
+    pub is_optional: bool,
 }
 
 /// Where the data is.

@@ -1,7 +1,7 @@
 //! The Tavola server: listener, authentication, routing, operations, key layout, metrics.
 //!
 //! [`handle`] is the table of contents of a request; [`storage::layout`] says where everything lies in the engine;
-//! [`table`] has one file per operation. The protocol itself is `tavola-wire`, the storage `tavola-engine`.
+//! [`table`] and [`queue`] have one file per operation. The protocol itself is `tavola-wire`, the storage `tavola-engine`.
 
 mod admin;
 mod arrival;
@@ -18,6 +18,7 @@ mod metrics;
 mod net;
 mod operations;
 mod operator;
+mod queue;
 mod request;
 mod services;
 mod start;

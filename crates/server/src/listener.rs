@@ -129,8 +129,16 @@ impl Server {
         tls: Option<TlsAcceptor>,
         limits: Limits,
     ) -> Result<Self, (SocketAddr, io::Error)> {
-        let services = services.iter().map(|ServiceConfig { service, address, keep_alive }| {
-            Listener::bind(Site::Service(*service), *address, *keep_alive)
+        let services = services.iter().filter_map(|config| {
+            let ServiceConfig { service, address, keep_alive, is_optional } = *config;
+            match Listener::bind(Site::Service(service), address, keep_alive) {
+                Err((_, error)) if is_optional && error.kind() == io::ErrorKind::AddrInUse => {
+                    let service = service.name();
+                    tracing::warn!(service, %address, "not served: its port is in use");
+                    None
+                }
+                bound => Some(bound),
+            }
         });
         let admin = admin.map(|address| Listener::bind(Site::Admin, address, limits.head_timeout));
         let listeners = services.chain(admin).collect::<Result<_, _>>()?;

@@ -10,11 +10,12 @@ use tavola_wire::Service;
 use crate::connection::Connection;
 use crate::handle;
 use crate::operations::OperationSpec;
+use crate::queue::{QueueOperation, QueueService};
 use crate::request::reply::Reply;
 use crate::table::{TableOperation, TableService};
 
 /// The services that this server has, in the order in which they are started and told.
-pub const SERVICES: [Service; 1] = [Service::Table];
+pub const SERVICES: [Service; 2] = [Service::Queue, Service::Table];
 
 /// Answers one request of a service.
 pub(crate) async fn answer(
@@ -24,11 +25,12 @@ pub(crate) async fn answer(
 ) -> Reply {
     match service {
         Service::Table => handle::answer::<TableService>(connection, request).await,
-        Service::Blob | Service::Queue => unreachable!("start() refuses what is not served"),
+        Service::Queue => handle::answer::<QueueService>(connection, request).await,
+        Service::Blob => unreachable!("start() refuses what is not served"),
     }
 }
 
 /// The services with their operations, as they are counted.
 pub(crate) fn operations() -> Vec<(Service, &'static [OperationSpec])> {
-    vec![(Service::Table, TableOperation::SPECS)]
+    vec![(Service::Queue, QueueOperation::SPECS), (Service::Table, TableOperation::SPECS)]
 }

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::auth::bearer::{BearerError, BearerVerifier};
 use crate::background::Background;
+use crate::background::queue_sweeper::QueueSweeper;
 use crate::background::sweeper::Sweeper;
 use crate::config::{Config, ServiceConfig, Storage};
 use crate::error::storage_failure;
@@ -109,6 +110,7 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
     let mut background = Background::new(stopped.clone());
     let (clock, drop_signal) = (state.clock.clone(), state.drop_signal.clone());
     background.start(Sweeper::new(state.engine.clone(), clock, drop_signal, started));
+    background.start(QueueSweeper::new(state.queues.clone(), state.features.clone()));
     Ok(RunningServer {
         service_addresses: server.service_addresses(),
         admin_address: server.admin_address(),
@@ -140,6 +142,7 @@ impl RunningServer {
         let _ = self.stop.send(true);
         let _ = self.server.await;
         let _ = tokio::time::timeout(STEP_GRACE, self.background.ended()).await;
+        self.state.queues.close().await;
         let engine = self.state.engine.clone();
         let _ = tokio::task::spawn_blocking(move || engine.close()).await;
         // A step that took longer finds the engine closed, and the next start does it again.

@@ -13,23 +13,26 @@ use crate::auth::Authenticator;
 use crate::auth::accounts::Accounts;
 use crate::auth::bearer::BearerVerifier;
 use crate::clock::Clock;
+use crate::clock::hybrid::SystemTime;
 use crate::config::{AccountConfig, Limits};
 use crate::error::{Result, storage_failure};
 use crate::metrics::Metrics;
 use crate::net::memory_budget::MemoryBudget;
 use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
-use crate::storage::catalogue::{Catalogue, Table};
+use crate::storage::catalogue::{Catalogue, Queue, Table};
 use crate::storage::features::Features;
+use crate::storage::queues::Queues;
 
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub engine: AnyEngine,
     /// What is in use that not every version of this server knows.
-    #[allow(dead_code, reason = "queues are the first to use it")]
-    pub features: Features,
+    pub features: Arc<Features>,
     pub auth: Authenticator,
     pub catalogue: Arc<Catalogue<Table>>,
+    pub queue_catalogue: Arc<Catalogue<Queue>>,
+    pub queues: Arc<Queues>,
     /// Told of everything that is dropped.
     pub drop_signal: Arc<Notify>,
     pub clock: Arc<Clock>,
@@ -65,13 +68,20 @@ impl ServerState {
         let mut metrics = Metrics::new(operations, &memory_budget);
         metrics.register(|registry| crate::metrics::engine::register(registry, &engine));
         let catalogue = Arc::new(Catalogue::new(engine.clone(), drop_signal.clone()));
+        let queue_catalogue = Arc::new(Catalogue::new(engine.clone(), drop_signal.clone()));
         let clock = Arc::new(Clock::default());
+        let time = Arc::new(SystemTime::new(clock.clone()));
+        let queues = Queues::open(engine.clone(), queue_catalogue.clone(), time).await;
+        let queues = Arc::new(queues.map_err(storage_failure)?);
+        metrics.register(|registry| crate::metrics::queues::register(registry, &queues, &clock));
         let auth = Authenticator { accounts, bearer, clock: clock.clone() };
         Ok(Arc::new(Self {
             catalogue,
+            queue_catalogue,
+            queues,
             drop_signal,
             engine,
-            features,
+            features: Arc::new(features),
             auth,
             clock,
             ids: IdSource::new(),

@@ -1,6 +1,7 @@
 //! What is counted, from the first request on. Handles are made once; the hot path only adds to atomics.
 
 pub(crate) mod engine;
+pub(crate) mod queues;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,8 +1,8 @@
 //! Verifying a data folder offline: the engine checks its files, this checks that the rows are ours and agree.
 //!
 //! The rules are those of `docs/format.md`: every key has a family and parses, every id was given out, names
-//! stand under themselves, every entity belongs to a table that exists or awaits the sweeper, and every value
-//! decodes to its last byte.
+//! stand under themselves, every entity belongs to a table that exists or awaits the sweeper and every message to such a
+//! queue, texts and headers of messages go together, and every value decodes to its last byte.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -11,14 +11,17 @@ use std::path::Path;
 use bytes::Bytes;
 use tavola_engine::{CheckedRows, FilesReport, FolderCheck, KeyRange, OpenError, Visitor};
 use tavola_wire::Ticks;
+use tavola_wire::queue::QueueName;
+use tavola_wire::queue::message::TEXT_BYTES_MAX;
 use tavola_wire::table::names::{TableName, key_problem};
 use tavola_wire::table::stored::{EntityRef, check_entity as check_limits, check_name};
 use tavola_wire::xml::acl;
 
 use crate::storage::features;
+use crate::storage::layout::message::{Header, HeaderText, decode_text};
 use crate::storage::layout::{
-    AccountId, Dropped, Family, Key, KeyError, Record, ResourceId, TableId, TableRecord, account,
-    properties, sequence,
+    AccountId, Dropped, Family, Key, KeyError, QueueRecord, Record, ResourceId, StoreId, TableId,
+    TableRecord, account, mark, properties, sequence,
 };
 
 /// Problems of rows that are told one by one; more are only counted.
@@ -32,6 +35,8 @@ pub struct CheckReport {
     pub tables: u64,
     pub dropped_tables: u64,
     pub entities: u64,
+    pub queues: u64,
+    pub messages: u64,
     /// Problems of rows, at most the first hundred.
     pub row_problems: Vec<String>,
     pub row_problem_count: u64,
@@ -79,12 +84,15 @@ pub fn check(
 }
 
 fn check_rows(rows: &CheckedRows, report: &mut CheckReport, progress: Progress) -> Problems {
-    // Entities are in the midst by key, but need what the others say.
-    let entities = Family::Entity.range();
-    let before = KeyRange { start: Bytes::from_static(&[0]), end: entities.start.clone() };
-    let after = KeyRange { start: entities.end.clone(), end: Bytes::from_static(&[0xFF; 9]) };
+    // What belongs to tables and queues is in the midst by key, but needs what the others say.
+    let belonging = [Family::Entity, Family::Mark, Family::Message, Family::MessageText];
+    let belonging = belonging.map(Family::range);
     let mut found = Rows::new(progress);
-    for range in [before, after] {
+    let mut start = Bytes::from_static(&[0]);
+    let ends = belonging.iter().map(|range| (range.start.clone(), range.end.clone()));
+    let last = Bytes::from_static(&[0xFF; 9]);
+    for (end, next) in ends.chain([(last.clone(), last)]) {
+        let range = KeyRange { start: std::mem::replace(&mut start, next), end };
         found = match rows.scan(&range, found) {
             Ok(found) => found.at_the_end(),
             Err(error) => return Problems::one(format!("the catalogue cannot be read: {error}")),
@@ -94,13 +102,19 @@ fn check_rows(rows: &CheckedRows, report: &mut CheckReport, progress: Progress) 
     report.accounts = found.accounts.len() as u64;
     report.tables = found.tables.len() as u64;
     report.dropped_tables = found.dropped.len() as u64;
-    match rows.scan(&entities, found) {
-        Ok(found) => {
-            report.entities = found.entities;
-            found.problems
-        }
-        Err(error) => Problems::one(format!("the entities cannot all be read: {error}")),
+    report.queues = found.queues.len() as u64;
+    for range in &belonging {
+        found = match rows.scan(range, found) {
+            Ok(found) => found.at_the_end(),
+            Err(error) => {
+                return Problems::one(format!("the entities cannot all be read: {error}"));
+            }
+        };
     }
+    report.entities = found.entities;
+    report.messages = found.messages;
+    found.compare_texts();
+    found.problems
 }
 
 type Progress = Box<dyn FnMut(CheckProgress) + Send>;
@@ -135,7 +149,12 @@ struct Rows {
     /// Keys of the rows of tables.
     tables: HashMap<TableId, Vec<u8>>,
     dropped: HashSet<ResourceId>,
+    /// Keys of the rows of queues.
+    queues: HashMap<StoreId, Vec<u8>>,
     entities: u64,
+    messages: u64,
+    /// Headers that say of a text in a row of its own, less such rows, by queue.
+    texts_missing: HashMap<StoreId, i64>,
     problems: Problems,
     last_key: Vec<u8>,
     progress: Progress,
@@ -167,7 +186,10 @@ impl Rows {
             account_uses: Vec::new(),
             tables: HashMap::new(),
             dropped: HashSet::new(),
+            queues: HashMap::new(),
             entities: 0,
+            messages: 0,
+            texts_missing: HashMap::new(),
             problems: Problems::default(),
             last_key: Vec::new(),
             progress,
@@ -195,6 +217,32 @@ impl Rows {
             Key::Dropped { id } => self.check_dropped(key, id, value),
             Key::Features if features::are_known(value) => Ok(()),
             Key::Features => Err("it names a feature that this version does not know"),
+            Key::Queue { account, name } => self.check_queue(key, account, name, value),
+            Key::ClockMark => {
+                let mark = mark::decode_clock(value).filter(|mark| is_moment(*mark));
+                mark.map(drop).ok_or("it is no mark of the clock")
+            }
+            Key::LowMark { store } => {
+                self.belongs_to_queue(store)?;
+                mark::decode_low(value).map(drop).ok_or("it is no mark of a queue")
+            }
+            Key::Message { store, .. } => {
+                self.messages += 1;
+                self.belongs_to_queue(store)?;
+                let header = Header::decode(value).ok_or("the header of a message is damaged")?;
+                if matches!(header.text, HeaderText::Row(_)) {
+                    *self.texts_missing.entry(store).or_default() += 1;
+                }
+                let is_sound = is_moment(header.inserted) && header.text_bytes() <= TEXT_BYTES_MAX;
+                is_sound.then_some(()).ok_or("the header of a message is out of range")
+            }
+            Key::MessageText { store, .. } => {
+                self.belongs_to_queue(store)?;
+                *self.texts_missing.entry(store).or_default() -= 1;
+                let text = decode_text(&Bytes::copy_from_slice(value));
+                let is_text = text.is_some_and(|text| std::str::from_utf8(&text).is_ok());
+                is_text.then_some(()).ok_or("the text of a message is damaged")
+            }
             Key::Entity { table, partition_key, row_key } => {
                 self.count_entity();
                 if !self.tables.contains_key(&table) && !self.dropped.contains(&table.into()) {
@@ -242,6 +290,33 @@ impl Rows {
         Ok(())
     }
 
+    fn check_queue(
+        &mut self,
+        key: &[u8],
+        account: AccountId,
+        name: &str,
+        value: &[u8],
+    ) -> Result<(), &'static str> {
+        self.account_uses.push((account, key.to_vec()));
+        let record = QueueRecord::decode(value).ok_or("its queue record cannot be read")?;
+        self.ids.push((record.store.0, key.to_vec()));
+        if self.queues.insert(record.store, key.to_vec()).is_some() {
+            return Err("two queues have the same id");
+        }
+        QueueName::parse(name).map_err(|_| "its name is not legal")?;
+        if !is_moment(record.created) {
+            return Err("its time of creation is out of range");
+        }
+        acl::parse_queue(&record.policies).map_err(|_| "its access policies cannot be read")?;
+        Ok(())
+    }
+
+    fn belongs_to_queue(&self, store: StoreId) -> Result<(), &'static str> {
+        let is_known =
+            self.queues.contains_key(&store) || self.dropped.contains(&ResourceId::from(store));
+        is_known.then_some(()).ok_or("it belongs to no queue")
+    }
+
     fn check_dropped(
         &mut self,
         key: &[u8],
@@ -276,10 +351,29 @@ impl Rows {
                 self.problems.add(&key, "it belongs to no account");
             }
         }
-        for (id, key) in &self.tables {
-            let id = ResourceId::from(*id);
+        let tables = self.tables.iter().map(|(id, key)| (ResourceId::from(*id), key));
+        let queues = self.queues.iter().map(|(id, key)| (ResourceId::from(*id), key));
+        for (id, key) in tables.chain(queues) {
             if self.dropped.contains(&id) || self.accounts.contains(&AccountId(id.0)) {
                 self.problems.add(key, "its id also stands for something else");
+            }
+        }
+        for (id, key) in &self.queues {
+            if self.tables.contains_key(&TableId(id.0)) {
+                self.problems.add(key, "its id also stands for something else");
+            }
+        }
+    }
+
+    /// Of a queue that exists, each header with a text elsewhere has that text, and no text is left over.
+    fn compare_texts(&mut self) {
+        for (store, missing) in &self.texts_missing {
+            if let Some(key) = self.queues.get(store).filter(|_| *missing != 0) {
+                let problem = match *missing {
+                    1.. => format!("{missing} of its messages have no text"),
+                    _ => format!("{} texts of its messages are left over", -missing),
+                };
+                self.problems.add(key, &problem);
             }
         }
     }

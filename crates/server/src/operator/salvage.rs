@@ -5,13 +5,14 @@
 //!
 //! - entities get a table `Recovered<id>`. It belongs to the one account that there is, or, if there are several, to an
 //!   account `recovered` of its own: nobody may get what might be another's;
-//! - tables and service properties get an account `recovered<id>`;
+//! - messages get a queue `recovered-<id>` in the same way; one whose text is lost is lost;
+//! - tables, queues and service properties get an account `recovered<id>`;
 //! - the sequence goes on after the highest id that is seen.
 //!
 //! Whoever wants to read them configures an account of that name. A dropped table whose mark is lost comes back as
 //! such a table, if its entities were not swept. Rows whose value is not what the format says are left out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -20,12 +21,15 @@ use tavola_engine::{
     Transition, WriteSet,
 };
 use tavola_wire::Ticks;
+use tavola_wire::queue::MessageId;
+use tavola_wire::queue::metadata::Metadata;
 use tavola_wire::table::stored::EntityRef;
 
 use crate::storage::features;
+use crate::storage::layout::message::{Header, HeaderText, Moment, Place, decode_text};
 use crate::storage::layout::{
-    AccountId, Dropped, Family, Key, KeyError, Record, TableId, TableRecord, account, properties,
-    sequence,
+    AccountId, Dropped, Family, Key, KeyError, QueueRecord, Record, StoreId, TableId, TableRecord,
+    account, mark, properties, sequence,
 };
 
 /// Rows and bytes that are written in one transaction.
@@ -41,6 +45,8 @@ pub struct SalvageReport {
     pub accounts: u64,
     pub tables: u64,
     pub entities: u64,
+    pub queues: u64,
+    pub messages: u64,
     /// What the files no longer hold.
     pub losses: Vec<Loss>,
     /// Rows that were read and make no sense, at most the first hundred.
@@ -115,15 +121,21 @@ pub fn salvage(
         target.put(key, value);
     }
     report.losses = source.rows(&mut |key, value| {
-        if key.first() == Some(&(Family::Entity as u8)) {
-            match check_entity(&owners, key, value) {
-                Ok(()) => {
-                    target.put(Bytes::copy_from_slice(key), value.clone());
-                    report.entities += 1;
-                    progress(report.entities);
-                }
-                Err(why) => report.leave_out(key, why),
+        let checked = match key.first().copied() {
+            Some(family) if family == Family::Entity as u8 => check_entity(&owners, key, value),
+            Some(family) if MESSAGE_FAMILIES.contains(&family) => {
+                catalogue.messages.check(key, value)
             }
+            _ => return,
+        };
+        match checked {
+            Ok(()) => {
+                target.put(Bytes::copy_from_slice(key), value.clone());
+                report.entities += u64::from(key[0] == Family::Entity as u8);
+                report.messages += u64::from(key[0] == Family::Message as u8);
+                progress(report.entities + report.messages);
+            }
+            Err(why) => report.leave_out(key, why),
         }
     });
     target.finish()?;
@@ -160,8 +172,12 @@ struct Catalogue {
     dropped: BTreeSet<u64>,
     /// Whether there is a list of features, which older versions do not know.
     has_features: bool,
+    has_queues: bool,
     /// Entities by table.
     entities: BTreeMap<u64, u64>,
+    /// Account and name by the id of their messages.
+    queues: BTreeMap<u64, (u64, String)>,
+    messages: Messages,
 }
 
 impl Catalogue {
@@ -203,6 +219,26 @@ impl Catalogue {
                 Dropped::decode(id, value).ok_or("it does not say when, or of what")?;
                 self.dropped.insert(id.0);
             }
+            Ok(Key::Message { store, place }) => {
+                return self.messages.see_header(store, place, value);
+            }
+            Ok(Key::MessageText { store, expires, id }) => {
+                self.messages.texts.insert((store, expires, id));
+                return Ok(());
+            }
+            Ok(Key::ClockMark) => {
+                mark::decode_clock(value).ok_or("it is no mark of the clock")?;
+            }
+            // Messages that were lost and found may lie before it.
+            Ok(Key::LowMark { .. }) => return Ok(()),
+            Ok(Key::Queue { account, name }) => {
+                let record = QueueRecord::decode(value).ok_or("its queue record cannot be read")?;
+                if self.queues.insert(record.store.0, (account.0, name.to_owned())).is_some() {
+                    return Err("two queues have the same id");
+                }
+                self.account_uses.insert(account.0);
+                self.has_queues = true;
+            }
             Ok(Key::Features) => {
                 if !features::are_known(value) {
                     return Err("it names a feature that this version does not know");
@@ -229,12 +265,26 @@ impl Catalogue {
             .filter(|(id, _)| !self.tables.contains_key(id) && !self.dropped.contains(id))
             .map(|(id, count)| (*id, *count))
             .collect();
-        if !orphans.is_empty() {
+        let stores = self.messages.counts.iter();
+        let orphaned_messages: Vec<(u64, u64)> = stores
+            .filter(|(id, _)| !self.queues.contains_key(id) && !self.dropped.contains(id))
+            .map(|(id, count)| (*id, *count))
+            .collect();
+        if !orphans.is_empty() || !orphaned_messages.is_empty() {
             let owner = self.owner_of_orphans(&mut next, report);
             for (id, count) in orphans {
                 self.add_table(id, owner, count, report);
             }
+            for (id, count) in orphaned_messages {
+                self.add_queue(id, owner, count, report);
+            }
         }
+        if self.has_queues && !self.has_features {
+            report.made_up.push("the list of features in use was lost; it says `queue`".to_owned());
+            self.rows.push((Key::Features.encode(), features::of_queues()));
+            self.has_features = true;
+        }
+        self.messages.owners = self.queues.keys().chain(&self.dropped).copied().collect();
         if self.sequence.is_none_or(|sequence| sequence < next) {
             // A folder without any id has no sequence either.
             if next > 1 {
@@ -245,6 +295,7 @@ impl Catalogue {
         }
         report.accounts = self.accounts.len() as u64;
         report.tables = self.tables.len() as u64;
+        report.queues = self.queues.len() as u64;
         let mut rows = std::mem::take(&mut self.rows);
         rows.push((Key::Sequence.encode(), sequence::encode(self.sequence.unwrap_or(next))));
         rows
@@ -253,6 +304,7 @@ impl Catalogue {
     /// One more than any id that a row speaks of.
     fn next_id(&self) -> u64 {
         let ids = self.accounts.keys().chain(&self.account_uses).chain(self.tables.keys());
+        let ids = ids.chain(self.queues.keys()).chain(self.messages.counts.keys());
         let highest = ids.chain(&self.dropped).chain(self.entities.keys()).max();
         let seen = highest.map_or(1, |id| id.saturating_add(1));
         seen.max(self.sequence.unwrap_or(1))
@@ -300,6 +352,80 @@ impl Catalogue {
         };
         self.rows.push((TableRecord::key(AccountId(account), &lower), record.encode()));
         self.tables.insert(id, (account, lower));
+    }
+
+    fn add_queue(&mut self, id: u64, account: u64, count: u64, report: &mut SalvageReport) {
+        let mut name = format!("recovered-{id}");
+        while self.queues.values().any(|(owner, other)| *owner == account && *other == name) {
+            name.push('x');
+        }
+        let owner = &self.accounts[&account];
+        report.made_up.push(format!(
+            "queue {name} of account {owner}: holds {count} messages whose queue was lost, with its name, metadata and policies"
+        ));
+        let record = QueueRecord {
+            store: StoreId(id),
+            created: Ticks::MIN_STORED,
+            metadata: Metadata::default(),
+            policies: Bytes::new(),
+        };
+        self.rows.push((QueueRecord::key(AccountId(account), &name), record.encode()));
+        self.queues.insert(id, (account, name));
+        self.has_queues = true;
+    }
+}
+
+const MESSAGE_FAMILIES: [u8; 2] = [Family::Message as u8, Family::MessageText as u8];
+
+/// The messages of all queues: a header goes with its text, or not at all.
+#[derive(Default)]
+struct Messages {
+    /// Headers by the id that they are under.
+    counts: BTreeMap<u64, u64>,
+    /// Texts in rows of their own that headers speak of, and those that were seen.
+    wanted: HashSet<(StoreId, Moment, MessageId)>,
+    texts: HashSet<(StoreId, Moment, MessageId)>,
+    /// Ids that stand for a queue, or for one that was dropped.
+    owners: BTreeSet<u64>,
+}
+
+impl Messages {
+    fn see_header(
+        &mut self,
+        store: StoreId,
+        place: Place,
+        value: &[u8],
+    ) -> Result<(), &'static str> {
+        let header = Header::decode(value).ok_or("the header of a message is damaged")?;
+        *self.counts.entry(store.0).or_default() += 1;
+        if matches!(header.text, HeaderText::Row(_)) {
+            self.wanted.insert((store, header.expires, place.id));
+        }
+        Ok(())
+    }
+
+    /// Whether a row of a message is copied; with the second reading.
+    fn check(&self, key: &[u8], value: &Bytes) -> Result<(), &'static str> {
+        let store = match Key::decode(key) {
+            Ok(Key::Message { store, place }) => {
+                // Told with the first reading.
+                let Some(header) = Header::decode(value) else { return Err("it is damaged") };
+                let text = (store, header.expires, place.id);
+                if matches!(header.text, HeaderText::Row(_)) && !self.texts.contains(&text) {
+                    return Err("the text of the message is lost");
+                }
+                store
+            }
+            Ok(Key::MessageText { store, expires, id }) => {
+                decode_text(value).ok_or("the text of a message is damaged")?;
+                if !self.wanted.contains(&(store, expires, id)) {
+                    return Err("the message of this text is lost");
+                }
+                store
+            }
+            _ => return Err("its key cannot be read"),
+        };
+        if self.owners.contains(&store.0) { Ok(()) } else { Err("it belongs to no queue") }
     }
 }
 

@@ -45,15 +45,23 @@ impl ReplyBody {
     ///
     /// # Errors
     /// 503 `ServerBusy` when there is no memory for another stream.
-    #[cfg_attr(not(test), expect(dead_code, reason = "tables have no streams; blobs will"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "queues reserve beforehand; blobs will not"))]
     pub(crate) fn stream(
         budget: &Arc<MemoryBudget>,
         length: Option<u64>,
         pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
     ) -> Result<Self> {
-        let window = StreamWindow::reserve(budget, length)?;
+        Ok(Self::stream_in(StreamWindow::reserve(budget, length)?, length, pieces))
+    }
+
+    /// The same in a window that was reserved before: what has been done has to be answered.
+    pub(crate) fn stream_in(
+        window: StreamWindow,
+        length: Option<u64>,
+        pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    ) -> Self {
         let pieces = Box::pin(pieces);
-        Ok(Self::Stream(Box::new(ReplyStream { pieces, window, bytes_left: length, ended: false })))
+        Self::Stream(Box::new(ReplyStream { pieces, window, bytes_left: length, ended: false }))
     }
 
     /// Reserves memory for a whole body that has not done so while it was made.

@@ -40,10 +40,16 @@ pub(crate) fn empty(status: StatusCode) -> Reply {
     reply
 }
 
-/// The reply to a request that failed, as an XML document.
+/// The reply to a request that failed, as an XML document in the form of tables.
 pub(crate) fn xml_error(error: &StorageError, id: &Id, now: Ticks) -> Reply {
     let code = error.code().as_str();
     let body = xml::error::write(code, error.message(), &id.to_string(), &now.to_iso_padded());
+    plain_error(error, body)
+}
+
+/// The reply to a request that failed, with this XML document.
+pub(crate) fn plain_error(error: &StorageError, body: String) -> Reply {
+    let code = error.code().as_str();
     let mut reply = xml(body);
     *reply.status_mut() = status_of(error);
     reply.headers_mut().insert(ERROR_CODE, HeaderValue::from_static(code));

@@ -98,6 +98,11 @@ pub(crate) fn are_known(stored: &[u8]) -> bool {
     known_bits(stored).is_ok()
 }
 
+/// The list of a store that has queues and nothing else that is new.
+pub(crate) fn of_queues() -> Bytes {
+    features::encode([Feature::Queue.name()])
+}
+
 fn known_bits(stored: &[u8]) -> Result<u8> {
     let names = features::decode(stored);
     let names = names.ok_or_else(|| Error::Corrupt("the list of features in use".into()))?;

@@ -1,14 +1,14 @@
 //! The rows in the engine. Nothing here knows a request, a service or a wire code: the services name the errors.
 //!
 //! [`layout`] has every key and value, [`catalogue`] the things that have a name in an account, [`accounts`] the rows of
-//! the accounts themselves.
+//! the accounts themselves, [`queues`] the messages of queues.
 
 pub(crate) mod accounts;
 pub(crate) mod catalogue;
 pub(crate) mod detached;
 mod error;
-#[allow(dead_code, reason = "queues are the first to use it")]
 pub(crate) mod features;
 pub(crate) mod layout;
+pub(crate) mod queues;
 
 pub(crate) use error::{Error, Result};

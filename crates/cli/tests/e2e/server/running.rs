@@ -117,9 +117,7 @@ fn flags_of_azurite_are_accepted() {
     // --loose ignores options that are not served.
     client.get(format!("/{table}()?$orderby=Name")).send().expect(200);
     let log = server.log();
-    for flag in
-        ["--skipApiVersionCheck", "--disableTelemetry", "--oauth", "--pwd", "--blob", "--queue"]
-    {
+    for flag in ["--skipApiVersionCheck", "--disableTelemetry", "--oauth", "--pwd", "--blob"] {
         assert_eq!(log.matches(flag).count(), 1, "{flag} in {log}");
     }
     assert!(!log.contains("secret"));

@@ -218,7 +218,7 @@ impl Process {
         let log = std::fs::File::options().create(true).append(true).open(log_path(folder));
         launch
             .command(folder)
-            .args(["--port", "0"])
+            .args(["--port", "0", "--queuePort", "0"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log.expect("a log file"))

@@ -7,6 +7,7 @@
 //! write that raced a drop lands in a dead range, which the sweeper clears.
 
 mod cache;
+mod queue;
 mod table;
 mod transitions;
 
@@ -19,11 +20,12 @@ use tavola_wire::Ticks;
 use tokio::sync::Notify;
 
 use self::cache::Cache;
-use self::transitions::{Create, DropOutcome, DropRecord, Update};
+use self::transitions::{Create, DropOutcome, DropRecord, Renew, Update};
 use super::detached::detached;
 use super::layout::{AccountId, Dropped, Record, ResourceId};
 use super::{Error, Result};
 
+pub(crate) use queue::Queue;
 pub(crate) use table::Table;
 
 /// Names that a catalogue remembers. A table without policies takes some 300 bytes, so that this is about 20 MiB.
@@ -76,6 +78,15 @@ impl<R: Resource> Catalogue<R> {
         Ok(found)
     }
 
+    /// The record of the thing of that name, as it is stored: what is seldom asked for is not remembered.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub(crate) async fn record(&self, account: AccountId, name: &R::Name<'_>) -> Result<R::Record> {
+        let stored = self.engine.get(&R::Record::key(account, &R::key_name(name))).await?;
+        decode(&stored.ok_or(Error::NotFound)?)
+    }
+
     /// Creates a thing: `record` is called with its id, perhaps more than once.
     ///
     /// # Errors
@@ -85,14 +96,14 @@ impl<R: Resource> Catalogue<R> {
         account: AccountId,
         name: &R::Name<'_>,
         record: impl Fn(ResourceId) -> R::Record + Send + 'static,
-    ) -> Result<()> {
+    ) -> Result<ResourceId> {
         let (catalogue, name) = (Arc::clone(self), R::key_name(name).into_owned());
         detached(async move {
             let transition = Create::new(R::Record::key(account, &name), record);
-            catalogue.engine.transact(transition).await??;
+            let id = catalogue.engine.transact(transition).await??;
             // The drop of an earlier thing of this name may be committed, and the cache not know of it yet.
             catalogue.cache_mut().forget(account, &name);
-            Ok(())
+            Ok(id)
         })
         .await
     }
@@ -133,6 +144,31 @@ impl<R: Resource> Catalogue<R> {
             catalogue.cache_mut().forget(account, &name);
             catalogue.drop_signal.notify_one();
             dropped
+        })
+        .await
+    }
+
+    /// Gives the thing of that name another id, if it still has this one: what is under the old id is swept later. Answers
+    /// the new id.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], also if the thing has another id by now.
+    pub(crate) async fn renew(
+        self: &Arc<Self>,
+        account: AccountId,
+        name: &R::Name<'_>,
+        old: ResourceId,
+        now: Ticks,
+        change: impl Fn(&mut R::Record, ResourceId) + Send + 'static,
+    ) -> Result<ResourceId> {
+        let (catalogue, name) = (Arc::clone(self), R::key_name(name).into_owned());
+        detached(async move {
+            let dropped = Dropped { id: old, kind: R::Record::KIND, at: now };
+            let transition = Renew::new(R::Record::key(account, &name), dropped, change);
+            let verdict = catalogue.engine.transact(transition).await;
+            catalogue.cache_mut().forget(account, &name);
+            catalogue.drop_signal.notify_one();
+            verdict?
         })
         .await
     }

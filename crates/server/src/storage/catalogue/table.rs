@@ -62,7 +62,7 @@ impl Catalogue<Table> {
             let (id, name) = (TableId::from(id), as_written.clone());
             TableRecord { id, created, name, policies: Bytes::new() }
         };
-        self.create(account, name, record).await
+        self.create(account, name, record).await.map(drop)
     }
 
     /// Replaces the access policies of a table.

@@ -26,13 +26,17 @@ where
     R: Record,
     F: Fn(ResourceId) -> R + Send + 'static,
 {
-    type Verdict = Result<()>;
+    type Verdict = Result<ResourceId>;
 
     fn keys(&self) -> &[Bytes] {
         &self.keys
     }
 
-    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<Result<()>> {
+    fn apply(
+        &mut self,
+        values: &[Option<Bytes>],
+        writes: &mut WriteSet,
+    ) -> Decision<Result<ResourceId>> {
         if values[1].is_some() {
             return Decision::Abort(Err(Error::Exists));
         }
@@ -41,7 +45,7 @@ where
         };
         writes.put(self.keys[0].clone(), next);
         writes.put(self.keys[1].clone(), (self.record)(ResourceId(id)).encode());
-        Decision::Commit(Ok(()))
+        Decision::Commit(Ok(ResourceId(id)))
     }
 }
 
@@ -122,5 +126,58 @@ impl<R: Record> Transition for DropRecord<R> {
         writes.delete(self.keys[0].clone());
         writes.put(self.keys[1].clone(), self.dropped.encode());
         Decision::Commit(DropOutcome::Dropped)
+    }
+}
+
+/// Gives a record another id, and leaves word of the old one for the sweeper.
+pub(super) struct Renew<R, F> {
+    keys: [Bytes; 3],
+    dropped: Dropped,
+    change: F,
+    record: PhantomData<fn(&mut R)>,
+}
+
+impl<R, F: Fn(&mut R, ResourceId)> Renew<R, F> {
+    pub(super) fn new(key: Bytes, dropped: Dropped, change: F) -> Self {
+        let keys = [Key::Sequence.encode(), key, dropped.key()];
+        Self { keys, dropped, change, record: PhantomData }
+    }
+}
+
+impl<R, F> Transition for Renew<R, F>
+where
+    R: Record,
+    F: Fn(&mut R, ResourceId) + Send + 'static,
+{
+    type Verdict = Result<ResourceId>;
+
+    fn keys(&self) -> &[Bytes] {
+        &self.keys
+    }
+
+    /// What is under the old id goes later, and takes more than the marker.
+    fn frees_space(&self) -> bool {
+        true
+    }
+
+    fn apply(
+        &mut self,
+        values: &[Option<Bytes>],
+        writes: &mut WriteSet,
+    ) -> Decision<Result<ResourceId>> {
+        let Some(stored) = &values[1] else { return Decision::Abort(Err(Error::NotFound)) };
+        let mut record = match decode::<R>(stored) {
+            Ok(record) if record.id() == self.dropped.id => record,
+            Ok(_) => return Decision::Abort(Err(Error::NotFound)),
+            Err(error) => return Decision::Abort(Err(error)),
+        };
+        let Some((id, next)) = sequence::allocate(values[0].as_deref()) else {
+            return Decision::Abort(Err(Error::Corrupt("the id sequence".into())));
+        };
+        (self.change)(&mut record, ResourceId(id));
+        writes.put(self.keys[0].clone(), next);
+        writes.put(self.keys[1].clone(), record.encode());
+        writes.put(self.keys[2].clone(), self.dropped.encode());
+        Decision::Commit(Ok(ResourceId(id)))
     }
 }

@@ -1,7 +1,7 @@
 //! Things that were dropped and await the sweeper: `D . id`, the moment and the kind.
 //!
-//! The kind is the family of the record that had the name. Tables came first and have no such byte; `Q` and `C` are
-//! kept for queues and containers.
+//! The kind is the family of the record that had the name. Tables came first and have no such byte; `C` is kept for
+//! containers.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tavola_wire::Ticks;
@@ -42,6 +42,7 @@ impl Dropped {
 fn kind_byte(kind: Kind) -> Option<u8> {
     match kind {
         Kind::Table => None,
+        Kind::Queue => Some(Family::Queue as u8),
         #[cfg(test)]
         Kind::Sample => Some(super::sample::FAMILY),
     }
@@ -50,6 +51,7 @@ fn kind_byte(kind: Kind) -> Option<u8> {
 fn kind_of(rest: &[u8]) -> Option<Kind> {
     match rest {
         [] => Some(Kind::Table),
+        [byte] if *byte == Family::Queue as u8 => Some(Kind::Queue),
         #[cfg(test)]
         [super::sample::FAMILY] => Some(Kind::Sample),
         _ => None,
@@ -80,7 +82,7 @@ mod tests {
         fn keys_and_values_are_read_back(id: u64, at: i64) {
             let id = ResourceId(id);
             assert_key_round_trips(&Key::Dropped { id });
-            for kind in [Kind::Table, Kind::Sample] {
+            for kind in [Kind::Table, Kind::Queue, Kind::Sample] {
                 let dropped = Dropped { id, kind, at: Ticks(at) };
                 prop_assert_eq!(Dropped::decode(id, &dropped.encode()), Some(dropped));
             }
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_unknown_kind_is_not_read() {
-        for kind in b"TQC" {
+        for kind in b"TC" {
             let stored = [&[0; 8][..], &[*kind]].concat();
             assert_eq!(Dropped::decode(ResourceId(1), &stored), None);
         }

@@ -10,6 +10,10 @@
 //! | [`Family::Table`] | `T . account id . lower-case name` | a [`TableRecord`] |
 //! | [`Family::Properties`] | `S . account id [. service]` | [`properties`]: the properties of a service |
 //! | [`Family::Dropped`] | `D . id` | [`Dropped`]: when it was dropped, and its kind; its rows await the sweeper |
+//! | [`Family::Queue`] | `Q . account id . name` | a [`QueueRecord`] |
+//! | [`Family::Message`] | `M . store id . next visible . message id` | [`message`]: the header of a message |
+//! | [`Family::MessageText`] | `X . store id . expiry . message id` | [`message`]: a text that is not short |
+//! | [`Family::Mark`] | `K . 0`, `K . store id` | [`mark`]: how far the clock came, where a queue begins |
 //! | [`Family::Store`] | `O . 0 . features` | [`features`]: what is in use that not every version knows |
 //! | [`Family::Entity`] | `E . table id . PartitionKey 00 RowKey` | an encoded entity (`tavola_wire::table::stored`) |
 //!
@@ -20,8 +24,7 @@
 //! | Bytes | For |
 //! |---|---|
 //! | `I` `J` | index rows, index builds |
-//! | `Q` `M` `X` | queue records, message headers, message texts |
-//! | `K` | counters and low-water marks |
+//! | `K` | also marks of tables and containers |
 //! | `C` `B` `G` `V` `P` `L` `R` `Z` `U` `W` `Y` | containers, blobs, their contents and tags |
 //! | `F` | change feeds |
 //! | `O` | also leases |
@@ -34,9 +37,11 @@
 pub(crate) mod account;
 mod dropped;
 mod entity;
-#[allow(dead_code, reason = "queues are the first to use it")]
 pub(crate) mod features;
+pub(crate) mod mark;
+pub(crate) mod message;
 pub(crate) mod properties;
+mod queue;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod sequence;
@@ -47,9 +52,13 @@ use std::borrow::Cow;
 use bytes::{BufMut, Bytes, BytesMut};
 use tavola_engine::KeyRange;
 use tavola_wire::Service;
+use tavola_wire::queue::MessageId;
+
+use self::message::{MessageKeys, Moment, Place};
 
 pub(crate) use dropped::Dropped;
 pub(crate) use entity::{EntityKeys, entity_key_of};
+pub(crate) use queue::{QueueRecord, queues_of};
 pub(crate) use table::{TableRecord, tables_of};
 
 /// The first byte of a key. The bytes are stored: never change one.
@@ -59,7 +68,11 @@ pub(crate) enum Family {
     Account = b'A',
     Dropped = b'D',
     Entity = b'E',
+    Mark = b'K',
+    Message = b'M',
+    MessageText = b'X',
     Sequence = b'N',
+    Queue = b'Q',
     Store = b'O',
     Properties = b'S',
     Table = b'T',
@@ -71,10 +84,14 @@ impl Family {
             b'A' => Self::Account,
             b'D' => Self::Dropped,
             b'E' => Self::Entity,
+            b'K' => Self::Mark,
+            b'M' => Self::Message,
             b'N' => Self::Sequence,
             b'O' => Self::Store,
+            b'Q' => Self::Queue,
             b'S' => Self::Properties,
             b'T' => Self::Table,
+            b'X' => Self::MessageText,
             _ => return None,
         })
     }
@@ -104,6 +121,22 @@ impl From<TableId> for ResourceId {
     }
 }
 
+/// The id that the messages of a queue are under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct StoreId(pub u64);
+
+impl From<ResourceId> for StoreId {
+    fn from(id: ResourceId) -> Self {
+        Self(id.0)
+    }
+}
+
+impl From<StoreId> for ResourceId {
+    fn from(id: StoreId) -> Self {
+        Self(id.0)
+    }
+}
+
 /// The id of something that has a name in an account, where its [`Kind`] is known only at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ResourceId(pub u64);
@@ -112,6 +145,7 @@ pub(crate) struct ResourceId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Table,
+    Queue,
     #[cfg(test)]
     Sample,
 }
@@ -120,6 +154,7 @@ pub(crate) enum Kind {
 pub(crate) fn ranges_of(kind: Kind, id: ResourceId) -> Vec<KeyRange> {
     match kind {
         Kind::Table => vec![EntityKeys::of(id.into()).all()],
+        Kind::Queue => MessageKeys(id.into()).all().into(),
         #[cfg(test)]
         Kind::Sample => vec![sample::rows_of(id)],
     }
@@ -148,6 +183,11 @@ pub(crate) enum Key<'a> {
     Dropped { id: ResourceId },
     Entity { table: TableId, partition_key: Cow<'a, str>, row_key: Cow<'a, str> },
     Features,
+    ClockMark,
+    LowMark { store: StoreId },
+    Message { store: StoreId, place: Place },
+    MessageText { store: StoreId, expires: Moment, id: MessageId },
+    Queue { account: AccountId, name: &'a str },
     Properties { account: AccountId, service: Service },
     Sequence,
     Table { account: AccountId, name: &'a str },
@@ -167,6 +207,11 @@ impl<'a> Key<'a> {
                 EntityKeys::of(*table).key(partition_key, row_key)
             }
             Self::Features => features::encode_key(),
+            Self::ClockMark => mark::encode_key(StoreId(0)),
+            Self::LowMark { store } => mark::encode_key(*store),
+            Self::Message { store, place } => MessageKeys(*store).header(*place),
+            Self::MessageText { store, expires, id } => MessageKeys(*store).text(*expires, *id),
+            Self::Queue { account, name } => queue::encode_key(*account, name),
             Self::Properties { account, service } => properties::encode_key(*account, *service),
             Self::Sequence => sequence::encode_key(),
             Self::Table { account, name } => table::encode_key(*account, name),
@@ -183,7 +228,11 @@ impl<'a> Key<'a> {
             Family::Account => account::decode_key(id, rest),
             Family::Dropped => dropped::decode_key(id, rest),
             Family::Entity => entity::decode_key(id, rest),
+            Family::Mark => mark::decode_key(id, rest),
+            Family::Message => message::decode_header_key(id, rest),
+            Family::MessageText => message::decode_text_key(id, rest),
             Family::Properties => properties::decode_key(id, rest),
+            Family::Queue => queue::decode_key(id, rest),
             Family::Sequence => sequence::decode_key(id, rest),
             Family::Store => features::decode_key(id, rest),
             Family::Table => table::decode_key(id, rest),
@@ -225,11 +274,12 @@ mod tests {
         /// Bytes that are read as a key are the bytes of that key.
         #[test]
         fn no_two_byte_strings_are_one_key(
-            family in prop::sample::select(b"ADENOSTIQ".as_slice()),
+            family in prop::sample::select(b"ADEKMNOQSTXI".as_slice()),
             id in prop_oneof![Just(0), any::<u64>()],
             rest in prop_oneof![
                 Just(Vec::new()),
                 prop::collection::vec(any::<u8>(), 0..12),
+                prop::collection::vec(any::<u8>(), 24),
                 "[a-c\u{0}\u{e000}\u{ffff}]{0,4}".prop_map(String::into_bytes),
             ],
         ) {
@@ -259,7 +309,7 @@ mod tests {
     #[test]
     fn families_are_read_back_and_nothing_else_is() {
         for byte in 0..=u8::MAX {
-            let is_known = b"ADENOST".contains(&byte);
+            let is_known = b"ADEKMNOQSTX".contains(&byte);
             assert_eq!(Family::of(byte).map(|family| family as u8), is_known.then_some(byte));
         }
     }
@@ -270,7 +320,7 @@ mod tests {
         for length in 0..PREFIX_BYTES {
             assert_eq!(Key::decode(&b"D12345678"[..length]), Err(too_short));
         }
-        for reserved in b"IJQMXKCBGVPLRZUWYFH" {
+        for reserved in b"IJCBGVPLRZUWYFH" {
             let key = [&[*reserved][..], &[0; 8]].concat();
             assert_eq!(Key::decode(&key), Err(KeyError("no family of rows begins like this")));
         }

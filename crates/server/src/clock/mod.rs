@@ -1,5 +1,7 @@
 //! The one place that reads the wall clock.
 
+pub(crate) mod hybrid;
+
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 

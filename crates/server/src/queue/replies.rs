@@ -1,0 +1,47 @@
+//! Replies in the form that the queue service's clients read: XML, and plain errors.
+
+use http::header::CACHE_CONTROL;
+use http::{HeaderValue, StatusCode};
+use tavola_wire::{ErrorCode, ServiceVersion, StorageError, xml};
+
+use crate::request::reply::{Reply, ReplyBody};
+use crate::request::respond;
+use crate::tenant::FailedRequest;
+
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// The answer to a read.
+pub(super) fn document(body: impl Into<ReplyBody>) -> Reply {
+    uncached(respond::xml(body))
+}
+
+/// Every success of a GET says that it is not to be cached.
+pub(super) fn uncached(mut reply: Reply) -> Reply {
+    reply.headers_mut().insert(CACHE_CONTROL, NO_CACHE);
+    reply
+}
+
+pub(super) fn no_content() -> Reply {
+    respond::empty(StatusCode::NO_CONTENT)
+}
+
+/// The reply to a request that failed.
+pub(super) fn error(error: &StorageError, failed: &FailedRequest<'_>) -> Reply {
+    let hidden;
+    let error = if is_hidden(error, failed) {
+        hidden = StorageError::new(ErrorCode::ResourceNotFound);
+        &hidden
+    } else {
+        error
+    };
+    let time = failed.now.to_iso_padded();
+    let body = xml::error::write_plain(error, &failed.id.to_string(), &time);
+    respond::plain_error(error, body)
+}
+
+/// To those who show no credentials, older versions say that there is nothing, whatever there is.
+fn is_hidden(error: &StorageError, failed: &FailedRequest<'_>) -> bool {
+    let version = failed.head.and_then(|head| head.version);
+    error.code() == ErrorCode::NoAuthenticationInformation
+        && version.is_some_and(|version| version < ServiceVersion::FIRST_WITH_CHALLENGE)
+}

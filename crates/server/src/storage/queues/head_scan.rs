@@ -1,0 +1,133 @@
+//! Looking for the messages of a queue: the rows from its beginning on, up to the first that is not visible yet.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use tavola_engine::{Reader, Visitor};
+
+use super::Queues;
+use super::live_queue::{Candidate, LiveQueue, ScanStart, Taken};
+use crate::storage::Result;
+use crate::storage::layout::message::{Header, MessageKeys, Moment, Place, place_of};
+
+/// Messages that are made ready at a time: enough for many requests, and a few KiB.
+const READY_MAX: usize = 256;
+/// Rows of one scan; expired messages that await the sweeper are passed, and may be many.
+const ROWS_MAX: usize = 4096;
+
+impl Queues {
+    /// Takes up to so many messages that nobody else has taken. They are perhaps gone by the time they are claimed.
+    pub(super) async fn take(
+        &self,
+        live: &Arc<LiveQueue>,
+        messages_max: usize,
+        now: Moment,
+    ) -> Result<Taken> {
+        let mut taken = Taken::new(live);
+        while live.take_ready(&mut taken, messages_max, now) {
+            self.refill(live, now).await?;
+        }
+        Ok(taken)
+    }
+
+    /// Where the first message is, or may be; `None` if there is nothing to be got.
+    pub(super) async fn first_place(
+        &self,
+        live: &Arc<LiveQueue>,
+        now: Moment,
+    ) -> Result<Option<Place>> {
+        // Passes what has expired, once.
+        while !live.is_ready() && live.may_have_more(now) {
+            self.refill(live, now).await?;
+        }
+        Ok(live.first_place(now))
+    }
+
+    /// Looks for messages, unless somebody else has just found some.
+    async fn refill(&self, live: &LiveQueue, now: Moment) -> Result<()> {
+        let _one_at_a_time = live.refilling.lock().await;
+        if live.is_ready() || !live.may_have_more(now) {
+            return Ok(());
+        }
+        let ScanStart(start) = live.begin_scan();
+        let range = MessageKeys(live.store).headers_from(start);
+        let scan = self.engine.scan(range, HeadScan::new(now)).await?;
+        self.count_rows(scan.rows);
+        live.end_scan(scan.found, scan.next);
+        Ok(())
+    }
+}
+
+/// Finds messages that can be got.
+struct HeadScan {
+    now: Moment,
+    found: Vec<Candidate>,
+    rows: usize,
+    /// The first place that was not looked at.
+    next: Place,
+}
+
+impl HeadScan {
+    fn new(now: Moment) -> Self {
+        Self { now, found: Vec::new(), rows: 0, next: Place::END }
+    }
+}
+
+impl Visitor for HeadScan {
+    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        self.rows += 1;
+        let (Some(place), Some(expires)) = (place_of(key), Header::expiry_of(value)) else {
+            warn_of(key);
+            return ControlFlow::Continue(());
+        };
+        let is_full = self.found.len() == READY_MAX || self.rows > ROWS_MAX;
+        if place.visible > self.now || is_full {
+            self.next = place;
+            return ControlFlow::Break(());
+        }
+        if expires > self.now {
+            self.found.push(Candidate { place, expires });
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Reads the first messages that can be got.
+pub(super) struct PeekScan {
+    now: Moment,
+    messages_max: usize,
+    pub(super) found: Vec<(Place, Header)>,
+    pub(super) rows: usize,
+}
+
+impl PeekScan {
+    pub(super) fn new(now: Moment, messages_max: usize) -> Self {
+        Self { now, messages_max, found: Vec::new(), rows: 0 }
+    }
+}
+
+impl Visitor for PeekScan {
+    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        self.rows += 1;
+        let (Some(place), Some(header)) = (place_of(key), Header::decode(value)) else {
+            warn_of(key);
+            return ControlFlow::Continue(());
+        };
+        if place.visible > self.now {
+            return ControlFlow::Break(());
+        }
+        if header.expires > self.now {
+            self.found.push((place, header));
+        }
+        if self.found.len() == self.messages_max {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+/// One message that cannot be read must not keep the others back.
+pub(super) fn warn_of(key: &[u8]) {
+    tracing::error!(row = %key.escape_ascii(), "the header of a message cannot be read; it is left out");
+}

@@ -1,0 +1,347 @@
+//! What is known of a queue in memory: which messages come next, where to look for more, how many there are.
+//!
+//! `low` is the place before which no message can be got, except those that are `ready` to be handed out. It is a bound
+//! and not a guess, because every write says beforehand at which moment it will put its message, and a scan that
+//! moves `low` up stays below the writes that were on their way while it ran. So what was deleted is never passed again, and
+//! an empty queue is known to be empty without a look at the rows.
+//!
+//! A request that goes away may leave behind a write of which nobody knows whether it was made. The lowest place that
+//! it touches bounds `low` for a while, until no such write can be made any more.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tavola_wire::Ticks;
+use tokio::sync::RwLock;
+
+use crate::storage::layout::StoreId;
+use crate::storage::layout::message::{Moment, Place};
+
+/// Longer than any write can be on its way.
+const STRAGGLER_GRACE: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(super) struct LiveQueue {
+    pub(super) store: StoreId,
+    /// Passed by every operation on messages, closed by those that take all messages away.
+    gate: Arc<RwLock<()>>,
+    /// One at a time looks for messages.
+    pub(super) refilling: tokio::sync::Mutex<()>,
+    /// One at a time counts them.
+    pub(super) surveying: tokio::sync::Mutex<()>,
+    head: Mutex<Head>,
+}
+
+/// A message that can be got, as far as is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) place: Place,
+    pub(super) expires: Moment,
+}
+
+#[derive(Debug)]
+struct Head {
+    /// Messages to be handed out next, in order.
+    ready: VecDeque<Candidate>,
+    low: Place,
+    /// The moments at which writes that are on their way put their messages, and how many.
+    writes: BTreeMap<Moment, u32>,
+    /// Claims that are on their way.
+    claims: usize,
+    /// While a scan runs: the lowest moment of the writes that it may not have seen.
+    unseen: Option<Place>,
+    /// The lowest place of writes that nobody waits for any more, and when the last of them was begun.
+    abandoned: Option<(Place, Instant)>,
+    /// Messages less those of `changes`; `None` until they have been counted.
+    counted: Option<i64>,
+    changes: i64,
+    /// Whether the count may be wrong.
+    is_doubtful: bool,
+    /// No message expires before.
+    next_expiry: Moment,
+    /// Messages that were taken away since the low mark was written.
+    removed: u64,
+}
+
+/// Where a scan begins.
+pub(super) struct ScanStart(pub(super) Place);
+
+impl LiveQueue {
+    /// A queue of which nothing is known but that no message lies before `low`.
+    pub(super) fn new(store: StoreId, low: Place) -> Self {
+        Self::with(store, low, None, Moment(0))
+    }
+
+    /// A queue that has just been made and has no messages.
+    pub(super) fn new_empty(store: StoreId) -> Self {
+        Self::with(store, Place::END, Some(0), Moment::NEVER)
+    }
+
+    fn with(store: StoreId, low: Place, counted: Option<i64>, next_expiry: Moment) -> Self {
+        let head = Head {
+            ready: VecDeque::new(),
+            low,
+            writes: BTreeMap::new(),
+            claims: 0,
+            unseen: None,
+            abandoned: None,
+            counted,
+            changes: 0,
+            is_doubtful: false,
+            next_expiry,
+            removed: 0,
+        };
+        Self {
+            store,
+            gate: Arc::default(),
+            refilling: tokio::sync::Mutex::default(),
+            surveying: tokio::sync::Mutex::default(),
+            head: Mutex::new(head),
+        }
+    }
+
+    pub(super) fn gate(&self) -> Arc<RwLock<()>> {
+        Arc::clone(&self.gate)
+    }
+
+    fn head(&self) -> MutexGuard<'_, Head> {
+        self.head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves messages that are ready to `taken`, up to so many in all. Answers whether there may be more to look for.
+    pub(super) fn take_ready(&self, taken: &mut Taken, messages_max: usize, now: Moment) -> bool {
+        let mut head = self.head();
+        while taken.places.len() < messages_max {
+            let Some(candidate) = head.ready.pop_front() else { break };
+            // An expired one stays where it is, until it is swept.
+            if candidate.expires > now {
+                taken.places.push(candidate.place);
+            }
+        }
+        taken.places.len() < messages_max && head.low.visible <= now
+    }
+
+    /// Whether messages are ready, and if not, whether there may be some to look for.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.head().ready.is_empty()
+    }
+
+    pub(super) fn may_have_more(&self, now: Moment) -> bool {
+        self.head().low.visible <= now
+    }
+
+    /// The place of the first message that can be got, or from which on to look for it; `None` if there is nothing.
+    pub(super) fn first_place(&self, now: Moment) -> Option<Place> {
+        let head = self.head();
+        let first = head.ready.front().map_or(Place::END, |candidate| candidate.place);
+        let first = first.min(head.low);
+        (first.visible <= now).then_some(first)
+    }
+
+    /// Begins a scan. Nobody else scans, and nothing is ready.
+    pub(super) fn begin_scan(&self) -> ScanStart {
+        let mut head = self.head();
+        let is_over = |since: &Instant| since.elapsed() > STRAGGLER_GRACE;
+        head.abandoned = head.abandoned.filter(|(_, since)| !is_over(since));
+        head.unseen = Some(head.lowest_write());
+        ScanStart(head.low)
+    }
+
+    /// Ends a scan that found these, and behind them this place.
+    pub(super) fn end_scan(&self, found: Vec<Candidate>, next: Place) {
+        let mut head = self.head();
+        let unseen = head.unseen.take().unwrap_or(Place::MIN);
+        let abandoned = head.abandoned.map_or(Place::END, |(place, _)| place);
+        head.low = next.min(unseen).min(abandoned).min(head.lowest_write());
+        head.ready.extend(found);
+    }
+
+    /// A message at this place is gone.
+    pub(super) fn forget(&self, place: Place) {
+        let mut head = self.head();
+        if let Ok(at) = head.ready.binary_search_by_key(&place, |candidate| candidate.place) {
+            head.ready.remove(at);
+        }
+    }
+
+    /// Begins a write that puts a message at this moment.
+    pub(super) fn begin_write(self: &Arc<Self>, visible: Moment) -> Writing {
+        self.begin(Some(visible), Place::first_at(visible), false)
+    }
+
+    /// Begins a write that puts no message anywhere.
+    pub(super) fn begin_delete(self: &Arc<Self>) -> Writing {
+        self.begin(None, Place::END, false)
+    }
+
+    fn begin(self: &Arc<Self>, visible: Option<Moment>, lowest: Place, is_claim: bool) -> Writing {
+        let mut head = self.head();
+        if let Some(visible) = visible {
+            *head.writes.entry(visible).or_default() += 1;
+            let place = Place::first_at(visible);
+            head.low = head.low.min(place);
+            head.unseen = head.unseen.map(|unseen| unseen.min(place));
+        }
+        head.claims += usize::from(is_claim);
+        Writing { live: Arc::clone(self), visible, lowest, is_claim, is_finished: false }
+    }
+
+    /// That a message expires then.
+    pub(super) fn note_expiry(&self, expires: Moment) {
+        let mut head = self.head();
+        head.next_expiry = head.next_expiry.min(expires);
+    }
+
+    /// How many messages there are, if that is known.
+    pub(super) fn count(&self) -> Option<u64> {
+        let head = self.head();
+        head.counted.map(|counted| (counted + head.changes).max(0).unsigned_abs())
+    }
+
+    /// The changes of the count so far, for [`LiveQueue::counted`].
+    pub(super) fn changes(&self) -> i64 {
+        let mut head = self.head();
+        head.is_doubtful = false;
+        head.changes
+    }
+
+    /// So many messages there were when there had been `changes`; none expires before.
+    pub(super) fn counted(&self, messages: i64, changes: i64, next_expiry: Moment) {
+        let mut head = self.head();
+        head.counted = Some(messages - changes);
+        head.next_expiry = next_expiry;
+    }
+
+    /// Messages were removed that had expired.
+    pub(super) fn swept(&self, messages: i64) {
+        let mut head = self.head();
+        head.changes -= messages;
+        head.removed += messages.unsigned_abs();
+    }
+
+    /// Whether the messages should be counted, because that was never done or may be wrong.
+    pub(super) fn is_uncounted(&self) -> bool {
+        let head = self.head();
+        head.counted.is_none() || head.is_doubtful
+    }
+
+    pub(super) fn next_expiry(&self) -> Moment {
+        self.head().next_expiry
+    }
+
+    /// Since when the first message has been visible, if there is one.
+    pub(super) fn oldest(&self) -> Option<Ticks> {
+        let head = self.head();
+        let first = head.ready.front().map_or(Place::END, |candidate| candidate.place);
+        let first = first.min(head.low);
+        (Place::MIN < first && first < Place::END).then(|| first.visible.ticks())
+    }
+
+    /// The place before which there is no message, to be written down; `None` if it is not certain, or not worth it.
+    pub(super) fn low_mark(&self, now: Moment, removed_min: u64) -> Option<Place> {
+        let mut head = self.head();
+        let is_quiet = head.writes.is_empty() && head.claims == 0 && head.abandoned.is_none();
+        if !is_quiet || head.low == Place::MIN || head.removed < removed_min {
+            return None;
+        }
+        head.removed = 0;
+        let first = head.ready.front().map_or(Place::END, |candidate| candidate.place);
+        // What is put later is put at a later moment.
+        Some(first.min(head.low).min(Place::first_at(now)))
+    }
+}
+
+impl Head {
+    fn lowest_write(&self) -> Place {
+        self.writes.keys().next().map_or(Place::END, |visible| Place::first_at(*visible))
+    }
+
+    /// A write that touches no place before this one may or may not be made.
+    fn abandon(&mut self, lowest: Place) {
+        self.low = self.low.min(lowest);
+        self.unseen = self.unseen.map(|unseen| unseen.min(lowest));
+        let before = self.abandoned.map_or(Place::END, |(place, _)| place);
+        self.abandoned = Some((before.min(lowest), Instant::now()));
+        self.is_doubtful = true;
+    }
+}
+
+/// Messages that one request has taken, to claim them. Dropped unused, they are looked for again.
+pub(super) struct Taken {
+    live: Arc<LiveQueue>,
+    places: Vec<Place>,
+}
+
+impl Taken {
+    pub(super) fn new(live: &Arc<LiveQueue>) -> Self {
+        Self { live: Arc::clone(live), places: Vec::new() }
+    }
+
+    pub(super) fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Begins the write that moves them to this moment.
+    pub(super) fn begin_write(mut self, visible: Moment) -> Writing {
+        let lowest = self.places.iter().min().copied().unwrap_or(Place::END);
+        self.places.clear();
+        self.live.begin(Some(visible), lowest.min(Place::first_at(visible)), true)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Some(lowest) = self.places.iter().min() {
+            self.live.head().abandon(*lowest);
+        }
+    }
+}
+
+/// A write on its way. If it is dropped unfinished, nobody knows whether it was made.
+pub(super) struct Writing {
+    live: Arc<LiveQueue>,
+    visible: Option<Moment>,
+    /// The lowest place that it touches.
+    lowest: Place,
+    is_claim: bool,
+    is_finished: bool,
+}
+
+impl Writing {
+    /// It was made, and so many messages are there that were not before.
+    pub(super) fn finish(mut self, change: i64) {
+        self.is_finished = true;
+        let live = Arc::clone(&self.live);
+        let mut head = live.head();
+        head.changes += change;
+        if change < 0 || self.is_claim {
+            head.removed += 1;
+        }
+        self.end(&mut head);
+    }
+
+    fn end(&self, head: &mut Head) {
+        head.claims -= usize::from(self.is_claim);
+        if let Some(visible) = self.visible
+            && let Some(count) = head.writes.get_mut(&visible)
+        {
+            *count -= 1;
+            if *count == 0 {
+                head.writes.remove(&visible);
+            }
+        }
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        if self.is_finished {
+            return;
+        }
+        let live = Arc::clone(&self.live);
+        let mut head = live.head();
+        self.end(&mut head);
+        head.abandon(self.lowest);
+    }
+}

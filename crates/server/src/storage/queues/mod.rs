@@ -1,0 +1,480 @@
+//! The messages of queues: put, get, peek, update, delete, clear.
+//!
+//! Correctness rests on the rows alone: a message has one header, whose key holds the moment from which on it is visible,
+//! and whoever moves or removes it needs that key to be there. What is in memory makes it quick and can be lost: where a
+//! queue begins and which messages come next ([`live_queue`]), how many there are ([`survey`]).
+//!
+//! A message operation passes the gate of its queue, which Clear and Delete Queue close: what was acknowledged before one
+//! of them is gone with it, what is acknowledged after it stays.
+
+mod head_scan;
+mod live_queue;
+mod registry;
+mod stamps;
+mod survey;
+mod transitions;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use tavola_engine::{AnyEngine, Engine, Reader};
+use tavola_wire::Ticks;
+use tavola_wire::queue::metadata::Metadata;
+use tavola_wire::queue::receipt::MadeBy;
+use tavola_wire::queue::{MessageId, PopReceipt, QueueName};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
+
+use self::head_scan::PeekScan;
+use self::live_queue::LiveQueue;
+use self::registry::Registry;
+use self::stamps::Stamps;
+use self::transitions::{Claim, DeleteMessage, PutMessage, UpdateMessage};
+use super::catalogue::{Catalogue, Queue};
+use super::detached::detached;
+use super::features::{Feature, Features};
+use super::layout::message::{
+    Header, HeaderText, INLINE_BYTES_MAX, MessageKeys, Moment, Place, decode_text,
+};
+use super::layout::{AccountId, QueueRecord, StoreId};
+use super::{Error, Result};
+use crate::clock::hybrid::TimeSource;
+
+/// The queues of all accounts.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    engine: AnyEngine,
+    catalogue: Arc<Catalogue<Queue>>,
+    stamps: Stamps,
+    registry: Registry,
+    random: RandomBits,
+    /// Rows that were looked at to find the messages of a queue.
+    rows_scanned: AtomicU64,
+}
+
+/// A message that was put.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Put {
+    pub id: MessageId,
+    pub inserted: Ticks,
+    pub expires: Ticks,
+    pub receipt: PopReceipt,
+}
+
+/// A message that was got or peeked at. Its text is perhaps in a row of its own: see [`Queues::text`].
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    store: StoreId,
+    place: Place,
+    header: Header,
+}
+
+impl Found {
+    pub(crate) fn id(&self) -> MessageId {
+        self.place.id
+    }
+
+    pub(crate) fn inserted(&self) -> Ticks {
+        self.header.inserted
+    }
+
+    pub(crate) fn expires(&self) -> Ticks {
+        self.header.expires.ticks()
+    }
+
+    pub(crate) fn dequeue_count(&self) -> u32 {
+        self.header.dequeue_count
+    }
+
+    pub(crate) fn receipt(&self) -> PopReceipt {
+        receipt(self.place.visible, &self.header)
+    }
+
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.header.text_bytes()
+    }
+}
+
+/// The receipt of a message that is visible from then on.
+fn receipt(visible: Moment, header: &Header) -> PopReceipt {
+    let made_by = match header.is_updated {
+        true => MadeBy::Update { dequeue_count: header.dequeue_count },
+        false => MadeBy::PutOrGet,
+    };
+    PopReceipt { next_visible: visible.ticks(), made_by }
+}
+
+/// A queue that neither Clear nor Delete Queue can touch until this is dropped.
+struct OpenQueue {
+    live: Arc<LiveQueue>,
+    _gate: OwnedRwLockReadGuard<()>,
+}
+
+impl OpenQueue {
+    fn keys(&self) -> MessageKeys {
+        MessageKeys(self.live.store)
+    }
+}
+
+impl Queues {
+    /// `time` is what stamps are made of; they go on after the last that was given out.
+    pub(crate) async fn open(
+        engine: AnyEngine,
+        catalogue: Arc<Catalogue<Queue>>,
+        time: Arc<dyn TimeSource>,
+    ) -> Result<Self> {
+        let stamps = Stamps::open(engine.clone(), time).await?;
+        let (registry, random) = (Registry::default(), RandomBits::new());
+        Ok(Self { engine, catalogue, stamps, registry, random, rows_scanned: AtomicU64::new(0) })
+    }
+
+    /// Creates a queue.
+    ///
+    /// # Errors
+    /// [`Error::Exists`].
+    pub(crate) async fn create(
+        &self,
+        features: &Features,
+        account: AccountId,
+        name: &QueueName<'_>,
+        metadata: Metadata,
+        now: Ticks,
+    ) -> Result<()> {
+        features.ensure(Feature::Queue).await?;
+        let store = self.catalogue.create_queue(account, name, metadata, now).await?;
+        self.registry.add_new(store);
+        Ok(())
+    }
+
+    /// Removes a queue with all its messages.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub(crate) async fn delete_queue(
+        self: &Arc<Self>,
+        account: AccountId,
+        name: &QueueName<'_>,
+        now: Ticks,
+    ) -> Result<()> {
+        let (queues, name) = (Arc::clone(self), name.clone().into_owned());
+        detached(async move {
+            loop {
+                let (live, _closed) = queues.close_gate(account, &name).await?;
+                let found = queues.catalogue.find(account, &name).await?;
+                if found.store == live.store {
+                    queues.catalogue.drop_named(account, &name, now).await?;
+                    queues.registry.remove(live.store);
+                    return Ok(());
+                }
+            }
+        })
+        .await
+    }
+
+    /// Removes all messages of a queue.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub(crate) async fn clear(
+        self: &Arc<Self>,
+        account: AccountId,
+        name: &QueueName<'_>,
+        now: Ticks,
+    ) -> Result<()> {
+        let (queues, name) = (Arc::clone(self), name.clone().into_owned());
+        detached(async move {
+            loop {
+                let (live, _closed) = queues.close_gate(account, &name).await?;
+                let found = queues.catalogue.find(account, &name).await?;
+                // Else another Clear was quicker, and what came after it goes with this one.
+                if found.store == live.store {
+                    let renewed = queues.catalogue.renew_store(account, &name, live.store, now);
+                    let store = renewed.await?;
+                    queues.registry.remove(live.store);
+                    queues.registry.add_new(store);
+                    return Ok(());
+                }
+            }
+        })
+        .await
+    }
+
+    /// Puts a message that is visible after so many seconds and expires after so many, or never. `body` is kept until the
+    /// message is stored: it carries the memory that is reserved for it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for the queue.
+    pub(crate) async fn put(
+        &self,
+        account: AccountId,
+        name: &QueueName<'_>,
+        text: Bytes,
+        (visible_after, lives): (i64, Option<i64>),
+        body: Bytes,
+    ) -> Result<Put> {
+        let queue = self.pass(account, name).await?;
+        let now = self.stamps.next().await?;
+        let visible = after(now, visible_after);
+        let expires = lives.map_or(Moment::NEVER, |seconds| after(now, seconds));
+        let id = MessageId::at(now, self.random.next());
+        let place = Place { visible, id };
+        let (text, row) = split_text(queue.keys(), expires, id, text);
+        let header = Header { inserted: now, expires, dequeue_count: 0, is_updated: false, text };
+        let put = PutMessage::new(queue.keys().header(place), header.encode(), row, body);
+        let writing = queue.live.begin_write(visible);
+        self.engine.transact(put).await?;
+        writing.finish(1);
+        queue.live.note_expiry(expires);
+        let receipt = receipt(visible, &header);
+        Ok(Put { id, inserted: now, expires: expires.ticks(), receipt })
+    }
+
+    /// Gets up to so many messages and hides them for so many seconds.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for the queue.
+    pub(crate) async fn get(
+        &self,
+        account: AccountId,
+        name: &QueueName<'_>,
+        messages_max: usize,
+        hidden_for: i64,
+    ) -> Result<Vec<Found>> {
+        let queue = self.pass(account, name).await?;
+        loop {
+            let horizon = self.stamps.next().await?.into();
+            let taken = self.take(&queue.live, messages_max, horizon).await?;
+            if taken.places().is_empty() {
+                return Ok(Vec::new());
+            }
+            // ORDER: after waiting for others, so that nobody hides a message until a moment that is past.
+            let now = self.stamps.next().await?;
+            let visible = after(now, hidden_for);
+            let claim = Claim::new(queue.keys(), taken.places().to_vec(), now.into(), visible);
+            let writing = taken.begin_write(visible);
+            let claimed = self.engine.transact(claim).await?;
+            writing.finish(0);
+            if !claimed.is_empty() {
+                let store = queue.live.store;
+                let found = |(id, header)| Found { store, place: Place { visible, id }, header };
+                return Ok(claimed.into_iter().map(found).collect());
+            }
+            // All of them were deleted, moved or expired since they were seen.
+        }
+    }
+
+    /// The messages that [`Queues::get`] would get.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for the queue.
+    pub(crate) async fn peek(
+        &self,
+        account: AccountId,
+        name: &QueueName<'_>,
+        messages_max: usize,
+    ) -> Result<Vec<Found>> {
+        let queue = self.pass(account, name).await?;
+        let now = self.stamps.next().await?.into();
+        let Some(start) = self.first_place(&queue.live, now).await? else { return Ok(Vec::new()) };
+        let scan = PeekScan::new(now, messages_max);
+        let scan = self.engine.scan(queue.keys().headers_from(start), scan).await?;
+        self.count_rows(scan.rows);
+        let store = queue.live.store;
+        let found = |(place, header)| Found { store, place, header };
+        Ok(scan.found.into_iter().map(found).collect())
+    }
+
+    /// Hides a message for so many seconds from now, and replaces its text if there is one. Answers the new receipt; `None`
+    /// if the receipt is not that of a message, or not any more.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for the queue.
+    pub(crate) async fn update(
+        &self,
+        account: AccountId,
+        name: &QueueName<'_>,
+        message: Option<(MessageId, PopReceipt)>,
+        hidden_for: i64,
+        text: Option<Bytes>,
+        body: Bytes,
+    ) -> Result<Option<PopReceipt>> {
+        let queue = self.pass(account, name).await?;
+        let Some((id, receipt)) = message else { return Ok(None) };
+        let now = self.stamps.next().await?;
+        let place = Place { visible: receipt.next_visible.into(), id };
+        let mut visible = after(now, hidden_for);
+        if visible == place.visible {
+            // The receipt would not change.
+            visible.0 += 1;
+        }
+        let to = Place { visible, id };
+        let update = UpdateMessage::new(queue.keys(), place, to, receipt, now.into(), text, body);
+        let writing = queue.live.begin_write(visible);
+        let updated = self.engine.transact(update).await?;
+        writing.finish(0);
+        if updated.is_some() {
+            queue.live.forget(place);
+        }
+        Ok(updated.map(|header| self::receipt(visible, &header)))
+    }
+
+    /// Deletes a message. Answers whether the receipt was that of a message.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for the queue.
+    pub(crate) async fn delete(
+        &self,
+        account: AccountId,
+        name: &QueueName<'_>,
+        message: Option<(MessageId, PopReceipt)>,
+    ) -> Result<bool> {
+        let queue = self.pass(account, name).await?;
+        let Some((id, receipt)) = message else { return Ok(false) };
+        let now = self.stamps.next().await?.into();
+        let place = Place { visible: receipt.next_visible.into(), id };
+        let delete = DeleteMessage::new(queue.keys(), place, receipt, now);
+        let writing = queue.live.begin_delete();
+        let is_deleted = self.engine.transact(delete).await?;
+        writing.finish(if is_deleted { -1 } else { 0 });
+        if is_deleted {
+            queue.live.forget(place);
+        }
+        Ok(is_deleted)
+    }
+
+    /// The text of a message; `None` if it is gone meanwhile.
+    pub(crate) async fn text(&self, found: &Found) -> Result<Option<Bytes>> {
+        match &found.header.text {
+            HeaderText::Inline(text) => Ok(Some(text.clone())),
+            HeaderText::Row(_) => {
+                let key = MessageKeys(found.store).text(found.header.expires, found.id());
+                let Some(stored) = self.engine.get(&key).await? else { return Ok(None) };
+                let corrupt = || Error::Corrupt("the text of a message".into());
+                decode_text(&stored).map(Some).ok_or_else(corrupt)
+            }
+        }
+    }
+
+    /// The record of a queue, and how many messages it has: not fewer than there are.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub(crate) async fn describe(
+        &self,
+        account: AccountId,
+        name: &QueueName<'_>,
+    ) -> Result<(QueueRecord, u64)> {
+        loop {
+            let record = self.catalogue.record(account, name).await?;
+            let live = self.live(account, name).await?;
+            // Cleared in between.
+            if live.store == record.store {
+                return Ok((record, self.count(&live).await?));
+            }
+        }
+    }
+
+    /// Writes down what the next start is quicker with. Nobody uses the queues any more.
+    pub(crate) async fn close(&self) {
+        let closed = async {
+            for live in self.registry.all() {
+                self.write_low_mark(&live).await?;
+            }
+            self.stamps.close().await
+        };
+        if let Err(error) = closed.await {
+            tracing::warn!(%error, "the marks of queues were not written; the next start does without");
+        }
+    }
+
+    /// Rows that were looked at so far.
+    #[cfg(test)]
+    fn rows_scanned(&self) -> u64 {
+        self.rows_scanned.load(Ordering::Relaxed)
+    }
+
+    fn count_rows(&self, rows: usize) {
+        self.rows_scanned.fetch_add(rows as u64, Ordering::Relaxed);
+    }
+
+    /// Passes the gate of a queue.
+    async fn pass(&self, account: AccountId, name: &QueueName<'_>) -> Result<OpenQueue> {
+        loop {
+            let live = self.live(account, name).await?;
+            let gate = live.gate().read_owned().await;
+            // ORDER: looked up again behind the gate, where it cannot change: it may have been cleared or dropped, and even
+            // forgotten, between the two.
+            let queue = self.catalogue.find(account, name).await?;
+            if queue.store == live.store {
+                return Ok(OpenQueue { live, _gate: gate });
+            }
+        }
+    }
+
+    /// Lets no message operation pass until the guard is dropped, and waits for those that have.
+    async fn close_gate(
+        &self,
+        account: AccountId,
+        name: &QueueName<'_>,
+    ) -> Result<(Arc<LiveQueue>, OwnedRwLockWriteGuard<()>)> {
+        let live = self.live(account, name).await?;
+        let closed = live.gate().write_owned().await;
+        Ok((live, closed))
+    }
+
+    async fn live(&self, account: AccountId, name: &QueueName<'_>) -> Result<Arc<LiveQueue>> {
+        let store = self.catalogue.find(account, name).await?.store;
+        match self.registry.get(store) {
+            Some(live) => Ok(live),
+            None => {
+                let low = self.read_low_mark(store).await?;
+                Ok(self.registry.add(LiveQueue::new(store, low)))
+            }
+        }
+    }
+}
+
+/// So many seconds after a stamp.
+fn after(now: Ticks, seconds: i64) -> Moment {
+    Ticks(now.0.saturating_add(seconds.saturating_mul(Ticks::PER_SECOND))).min(Ticks::MAX).into()
+}
+
+/// The text as the header has it, and the row for one that is not short.
+fn split_text(
+    keys: MessageKeys,
+    expires: Moment,
+    id: MessageId,
+    text: Bytes,
+) -> (HeaderText, Option<(Bytes, Bytes)>) {
+    if text.len() <= INLINE_BYTES_MAX {
+        return (HeaderText::Inline(text), None);
+    }
+    let length = u32::try_from(text.len()).expect("a text has 64 KiB at most");
+    let row = (keys.text(expires, id), super::layout::message::encode_text(&text));
+    (HeaderText::Row(length), Some(row))
+}
+
+/// What makes ids differ that were made in the same moment by servers that do not know of each other.
+#[derive(Debug)]
+struct RandomBits(AtomicU64);
+
+impl RandomBits {
+    fn new() -> Self {
+        use std::hash::{BuildHasher, Hasher, RandomState};
+        // The standard library's hash seed is the operating system's randomness.
+        Self(AtomicU64::new(RandomState::new().build_hasher().finish()))
+    }
+
+    /// SplitMix64.
+    fn next(&self) -> u64 {
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut bits = self.0.fetch_add(STEP, Ordering::Relaxed);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^ (bits >> 31)
+    }
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

@@ -1,0 +1,176 @@
+//! Looking at all messages of a queue: how many there are, and which have expired.
+//!
+//! That is done once after a start, when the number may be wrong because a request went away at the wrong moment, and when
+//! messages have expired. What has expired is not seen any more; it is removed some minutes later, so that a clock which was
+//! set wrong for a while, and makes everything expire, destroys nothing.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use tavola_engine::{Engine, Reader, Visitor};
+use tavola_wire::Ticks;
+
+use super::Queues;
+use super::live_queue::LiveQueue;
+use super::stamps::WriteMark;
+use super::transitions::RemoveExpired;
+use crate::storage::layout::message::{Header, MessageKeys, Moment, Place, place_of};
+use crate::storage::layout::{Family, Key, QueueRecord, Record, StoreId, mark};
+use crate::storage::{Error, Result};
+
+/// How long expired messages stay.
+pub(crate) const EXPIRY_GRACE: Duration = Duration::from_secs(600);
+/// Expired messages that one survey removes; the others wait for the next.
+const REMOVED_MAX: usize = 65_536;
+/// Messages that are removed in one transaction.
+const BATCH: usize = 256;
+/// Messages that must have gone before a new low mark is worth a write.
+const REMOVED_MIN: u64 = 10_000;
+/// Queues that are read from the catalogue at a time.
+const QUEUES_PER_PAGE: usize = 1000;
+
+impl Queues {
+    /// How many messages there are: not fewer than there are.
+    pub(super) async fn count(&self, live: &LiveQueue) -> Result<u64> {
+        loop {
+            if let Some(count) = live.count() {
+                return Ok(count);
+            }
+            self.survey(live).await?;
+        }
+    }
+
+    /// Counts the messages of queues where that has to be done, removes what has expired, and writes low marks. To be
+    /// called again and again; `stop` is asked in between. Answers whether all of it is done.
+    pub(crate) async fn tidy(&self, stop: impl Fn() -> bool) -> Result<bool> {
+        let mut from = Family::Queue.range();
+        let mut is_done = true;
+        loop {
+            let page = self.engine.scan(from.clone(), Stores::default()).await?;
+            for store in page.stores {
+                if stop() {
+                    return Ok(false);
+                }
+                is_done &= self.tidy_queue(store).await?;
+            }
+            let Some(next) = page.next else { return Ok(is_done) };
+            from.start = next.into();
+        }
+    }
+
+    async fn tidy_queue(&self, store: StoreId) -> Result<bool> {
+        let live = match self.registry.get(store) {
+            Some(live) => live,
+            None => self.registry.add(LiveQueue::new(store, self.read_low_mark(store).await?)),
+        };
+        let mut is_done = true;
+        if live.is_uncounted() || live.next_expiry() <= self.removable().await? {
+            is_done = self.survey(&live).await?;
+        }
+        // So that the age of its first message is known.
+        let now = self.stamps.next().await?.into();
+        self.first_place(&live, now).await?;
+        if let Some(low) = live.low_mark(now, REMOVED_MIN) {
+            self.put_low_mark(store, low).await?;
+        }
+        Ok(is_done)
+    }
+
+    /// What expired up to this moment is removed. Nothing is, for a while after the clock jumped.
+    async fn removable(&self) -> Result<Moment> {
+        if self.stamps.since_jump().is_some_and(|since| since < EXPIRY_GRACE) {
+            return Ok(Moment(0));
+        }
+        let grace = i64::try_from(EXPIRY_GRACE.as_secs()).unwrap_or(i64::MAX);
+        Ok(Ticks(self.stamps.next().await?.0 - grace * Ticks::PER_SECOND).into())
+    }
+
+    /// Answers whether everything that has to go is gone.
+    async fn survey(&self, live: &LiveQueue) -> Result<bool> {
+        let _one_at_a_time = live.surveying.lock().await;
+        let removable = self.removable().await?;
+        // ORDER: with the gate closed, so that a change is either in the snapshot or counted after it.
+        let (snapshot, changes) = {
+            let _closed = live.gate().write_owned().await;
+            (self.engine.snapshot().await?, live.changes())
+        };
+        let keys = MessageKeys(live.store);
+        let all = snapshot.scan(keys.headers_from(Place::MIN), Survey::new(removable)).await?;
+        drop(snapshot);
+        live.counted(all.messages, changes, all.next_expiry);
+        for places in all.expired.chunks(BATCH) {
+            let remove = RemoveExpired::new(keys, places.to_vec(), removable);
+            live.swept(self.engine.transact(remove).await?);
+        }
+        Ok(all.expired.len() < REMOVED_MAX)
+    }
+
+    pub(super) async fn read_low_mark(&self, store: StoreId) -> Result<Place> {
+        let stored = self.engine.get(&Key::LowMark { store }.encode()).await?;
+        let Some(stored) = stored else { return Ok(Place::MIN) };
+        mark::decode_low(&stored).ok_or_else(|| Error::Corrupt("the low mark of a queue".into()))
+    }
+
+    /// Writes where the messages of a queue begin, if anything has changed.
+    pub(super) async fn write_low_mark(&self, live: &LiveQueue) -> Result<()> {
+        match live.low_mark(self.stamps.next().await?.into(), 1) {
+            Some(low) => self.put_low_mark(live.store, low).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn put_low_mark(&self, store: StoreId, low: Place) -> Result<()> {
+        let keys = [Key::LowMark { store }.encode()];
+        Ok(self.engine.transact(WriteMark { keys, mark: mark::encode_low(low) }).await?)
+    }
+}
+
+/// Counts messages and collects those to be removed.
+struct Survey {
+    removable: Moment,
+    messages: i64,
+    next_expiry: Moment,
+    expired: Vec<Place>,
+}
+
+impl Survey {
+    fn new(removable: Moment) -> Self {
+        Self { removable, messages: 0, next_expiry: Moment::NEVER, expired: Vec::new() }
+    }
+}
+
+impl Visitor for Survey {
+    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        let (Some(place), Some(expires)) = (place_of(key), Header::expiry_of(value)) else {
+            return ControlFlow::Continue(());
+        };
+        self.messages += 1;
+        if expires <= self.removable && self.expired.len() < REMOVED_MAX {
+            self.expired.push(place);
+        } else {
+            self.next_expiry = self.next_expiry.min(expires);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Where the queues of all accounts keep their messages.
+#[derive(Default)]
+struct Stores {
+    stores: Vec<StoreId>,
+    /// Where to go on.
+    next: Option<Vec<u8>>,
+}
+
+impl Visitor for Stores {
+    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        if self.stores.len() == QUEUES_PER_PAGE {
+            self.next = Some(key.to_vec());
+            return ControlFlow::Break(());
+        }
+        if let Some(record) = QueueRecord::decode(value) {
+            self.stores.push(record.store);
+        }
+        ControlFlow::Continue(())
+    }
+}
