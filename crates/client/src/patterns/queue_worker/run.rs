@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{Either, select};
+use tavola_wire::queue::parameters::SEVEN_DAYS;
 use tokio::task::{JoinError, JoinSet};
 
 use super::job::Fate;
@@ -16,7 +17,7 @@ use crate::error::Result;
 use crate::queue::{BATCH_MAX, ClaimedMessage, Claims, Message, Source, release};
 
 /// How long the service hides a message at most.
-const PAUSE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+const PAUSE_MAX: Duration = Duration::from_secs(SEVEN_DAYS.unsigned_abs());
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
