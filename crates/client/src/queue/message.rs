@@ -58,7 +58,7 @@ pub enum TimeToLive {
 ///
 /// let sent: SentMessage = orders.send_message("order 17", None).await?;
 /// println!("{} by request {:?}", sent.receipt.message_id, sent.request_id());
-/// // Who sent it can take it back, as long as nobody has received it.
+/// // The sender can take it back, as long as nobody has received it.
 /// orders.delete_message(&sent.receipt, None).await?;
 /// # Ok(())
 /// # }

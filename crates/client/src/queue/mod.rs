@@ -16,7 +16,7 @@
 //! orders.create_if_not_exists(None).await?;
 //! orders.send_message("order 17", None).await?;
 //!
-//! // Hidden from others for a minute; who is not done by then has lost it.
+//! // Hidden from others for a minute, in which the work has to be done.
 //! let options = ReceiveMessagesOptions {
 //!     max_messages: Some(32),
 //!     visibility_timeout: Some(Duration::from_secs(60)),

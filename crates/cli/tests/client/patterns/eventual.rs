@@ -139,7 +139,7 @@ async fn a_client_may_die_while_it_begins() {
     .await;
 }
 
-/// What is changed between the copy and the deletion is copied again, and not lost.
+/// A change between the copy and the deletion is copied again, and not lost.
 #[tokio::test]
 async fn a_change_in_between_is_archived_too() {
     let account = account();

@@ -34,7 +34,7 @@ async fn a_message_goes_its_way() {
     let mut first = first.remove(0);
     assert_eq!((first.text().unwrap().as_ref(), first.dequeue_count), ("first", 1));
     assert!(first.next_visible_at > first.inserted_at);
-    // What was received is hidden.
+    // The one that was received is hidden.
     assert_eq!(queue.peek_messages(None).await.unwrap()[0].text().unwrap(), "second");
 
     let stale = first.receipt.clone();
@@ -54,7 +54,7 @@ async fn a_message_goes_its_way() {
 async fn the_latest_receipt_deletes() {
     let queue = TestQueue::create().await;
     let mut sent = queue.send_message("x", None).await.unwrap();
-    // Who sent it has a receipt, too. The text stays.
+    // The sender has a receipt, too. The text stays.
     let update = MessageUpdate::visible_after(Duration::ZERO);
     let updated = queue.update_message(&mut sent.receipt, update, None).await.unwrap();
     assert_eq!(updated.status(), StatusCode::NoContent);

@@ -99,7 +99,7 @@ async fn a_stop_gives_back_what_was_not_handed_out() {
     let second = messages.try_next().await.unwrap().unwrap();
     stop.send(()).unwrap();
     assert!(messages.next().await.is_none());
-    // What was handed out is still ours.
+    // Those that were handed out are still ours.
     assert!(first.release(Duration::ZERO).await.unwrap());
     assert!(second.complete().await.unwrap());
     let mut texts = received(&queue).await;

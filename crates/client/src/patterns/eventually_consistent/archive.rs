@@ -17,8 +17,8 @@ use crate::{
 
 /// Archives entities: each is inserted into another table, or another partition, and then deleted where it was.
 ///
-/// A reader can find an entity in both places while it is under way, and never in none. What is changed before it is
-/// archived goes as it is then, unless a version was named; what is changed while it is copied is copied again.
+/// A reader can find an entity in both places while it is under way, and never in none. An entity that is
+/// changed before goes as it is then, unless a version was named; one that is changed while it is copied is copied again.
 ///
 /// ```no_run
 /// # async fn run(service: tavola_client::TableServiceClient, queue: tavola_client::queue::QueueClient)

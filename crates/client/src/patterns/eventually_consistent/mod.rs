@@ -1,6 +1,6 @@
 //! Eventually consistent transactions: several changes over partitions, tables or services, all of which are made in the end.
 //!
-//! The service changes entities of one partition together, and nothing else. What spans more is a message in a queue and a
+//! The service changes entities of one partition together, and nothing else. A change that spans more is a message in a queue and a
 //! list of steps: a worker does one step after the other and deletes the message when the last one is done. If it dies before,
 //! the message appears again, and a worker does all steps again. So each step has to be one that can be repeated: insert or
 //! replace, delete if it is there.

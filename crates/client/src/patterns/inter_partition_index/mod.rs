@@ -23,8 +23,8 @@
 //! either no change, or a message that appears by itself after [a minute](InterPartitionIndex::settle_after). The message
 //! does not say what the entries are to be, but which: the worker reads the entity, makes the entries what it says, and reads it
 //! again; if it was changed meanwhile, all over. So messages can come twice, late, in any order and to several workers: the
-//! last one to write an entry has seen the entity that the entry is of. What nobody wrote a message for, such as entities that
-//! were there before the index, is made right by [`repair`](InterPartitionIndex::repair).
+//! last one to write an entry has seen the entity that the entry is of. [`repair`](InterPartitionIndex::repair) makes right
+//! what nobody wrote a message for, such as entities that were there before the index.
 //!
 //! [`InterPartitionIndex`] shows it.
 

@@ -26,7 +26,7 @@ pub type JobResult = Result<(), JobError>;
 ///
 /// fn pack(order: &str) -> JobResult {
 ///     // A message that nobody will ever understand: to the dead letters at once.
-///     let number: u32 = order.parse().map_err(JobError::poison)?;
+///     let number: u32 = order.parse().map_err(|error| JobError::poison(error))?;
 ///     if number > 1000 {
 ///         // Not before tomorrow.
 ///         let closed = std::io::Error::other("the store is closed");

@@ -60,7 +60,7 @@ const DEAD_LETTERS_SUFFIX: &str = "-poison";
 ///     .poll(Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(1) })
 ///     // Any future will do; `tokio::signal::ctrl_c` in a program at a terminal.
 ///     .stop(StopSignal::new(tokio::time::sleep(Duration::from_secs(3600))))
-///     // Who is not done by then is given up; the messages appear again.
+///     // Work that is not done by then is given up; its messages appear again.
 ///     .shutdown_timeout(Duration::from_secs(20));
 /// let report = worker
 ///     .run(|message| async move {
@@ -191,8 +191,8 @@ impl QueueWorker {
         self
     }
 
-    /// How long work that is under way is waited for at the end; as long as it takes unless set. What is given up then is
-    /// worked on again, by others.
+    /// How long work that is under way is waited for at the end; as long as it takes unless set. Others work
+    /// again on the messages that are given up then.
     #[must_use]
     pub fn shutdown_timeout(mut self, limit: Duration) -> Self {
         self.shutdown_timeout = Some(limit);
@@ -204,7 +204,7 @@ impl QueueWorker {
     /// Dropping the future ends the work at once and anywhere; its messages appear again.
     ///
     /// # Errors
-    /// What does not pass: `QueueNotFound`, a credential that may not. Work that is under way is waited for.
+    /// Those that do not pass: `QueueNotFound`, a credential that may not. Work that is under way is waited for.
     pub async fn run<F, R>(&self, work: F) -> Result<WorkerReport>
     where
         F: Fn(Arc<Message>) -> R + Send + Sync + 'static,
@@ -214,6 +214,22 @@ impl QueueWorker {
     }
 
     /// Works until no message can be seen any more. Those that are hidden, or that have failed and wait, are not waited for.
+    ///
+    /// ```no_run
+    /// # async fn run(orders: tavola_client::queue::QueueClient) -> tavola_client::Result<()> {
+    /// use tavola_client::patterns::queue_worker::QueueWorker;
+    ///
+    /// // Once a night.
+    /// let report = QueueWorker::new(orders)
+    ///     .drain(|message| async move {
+    ///         println!("{}", message.text()?);
+    ///         Ok(())
+    ///     })
+    ///     .await?;
+    /// println!("{} done", report.done);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`QueueWorker::run`].
@@ -239,7 +255,7 @@ impl QueueWorker {
     /// ```
     ///
     /// # Errors
-    /// Those of sending and deleting. What was sent stays sent; a message can be in both queues then.
+    /// Those of sending and deleting. A message that was sent stays sent, and one can be in both queues then.
     pub async fn redrive(&self) -> Result<usize> {
         let dead_letters = self.dead_letter_queue()?;
         let queue = self.queue.clone().with_encoding(MessageEncoding::Text);
