@@ -77,8 +77,8 @@ pub struct SentMessage {
 }
 
 impl SentMessage {
-    pub(super) fn new(answer: MessageAnswer, info: ResponseInfo) -> Result<Self> {
-        let (receipt, next_visible_at) = claimed(&answer)?;
+    pub(super) fn new(answer: &MessageAnswer, info: ResponseInfo) -> Result<Self> {
+        let (receipt, next_visible_at) = claimed(answer)?;
         let (inserted_at, expires_at) = (answer.insertion_time, answer.expiration_time);
         Ok(Self { receipt, inserted_at, expires_at, next_visible_at, info })
     }

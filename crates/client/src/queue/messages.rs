@@ -88,7 +88,7 @@ impl QueueClient {
         let answer = self.pipeline.send(call, &options.call_options()).await?;
         let sent = parse(&answer)?.pop();
         let sent = sent.ok_or_else(|| conversion("the answer names no message"))?;
-        SentMessage::new(sent, answer.info)
+        SentMessage::new(&sent, answer.info)
     }
 
     /// Receives messages, the oldest first, and hides them from others for a while; none if there are none to see. Fewer than

@@ -57,7 +57,7 @@ pub fn parse_messages(body: &[u8]) -> Result<Vec<MessageAnswer>> {
 
 fn parse_message(element: &Element) -> Result<MessageAnswer> {
     let text = |name: &str| optional(element, name);
-    let moment = |name: &str| text(name)?.map(|it| parse_http_date(it)).transpose();
+    let moment = |name: &str| text(name)?.map(parse_http_date).transpose();
     let missing = |name: &str| invalid(format!("element is missing: name={name}"));
     let count = text("DequeueCount")?.map(|it| it.trim().parse());
     Ok(MessageAnswer {

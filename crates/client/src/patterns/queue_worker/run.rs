@@ -29,7 +29,7 @@ enum Outcome {
 }
 
 impl WorkerReport {
-    fn note(&mut self, outcome: std::result::Result<Outcome, JoinError>) {
+    fn note(&mut self, outcome: &std::result::Result<Outcome, JoinError>) {
         match outcome {
             Ok(Outcome::Done) => self.done += 1,
             Ok(Outcome::Retried) => self.retried += 1,
@@ -59,12 +59,12 @@ where
     let mut report = WorkerReport::default();
     let ended = loop {
         while let Some(outcome) = tasks.try_join_next() {
-            report.note(outcome);
+            report.note(&outcome);
         }
         let places = worker.concurrency.saturating_sub(tasks.len());
         if places == 0 {
             let finished = tasks.join_next().await.expect("all places are taken");
-            report.note(finished);
+            report.note(&finished);
             continue;
         }
         let batch = u8::try_from(places).unwrap_or(BATCH_MAX);
@@ -84,7 +84,7 @@ where
             }
             Ok(Claims::Stopped) => break Ok(()),
             Ok(Claims::None) if until_empty => match tasks.join_next().await {
-                Some(outcome) => report.note(outcome),
+                Some(outcome) => report.note(&outcome),
                 None => break Ok(()),
             },
             Ok(Claims::None) => {}
@@ -102,7 +102,7 @@ where
 async fn finish(mut tasks: JoinSet<Outcome>, limit: Option<Duration>, report: &mut WorkerReport) {
     let rest = async {
         while let Some(outcome) = tasks.join_next().await {
-            report.note(outcome);
+            report.note(&outcome);
         }
     };
     match limit {
