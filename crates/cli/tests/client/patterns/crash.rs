@@ -107,6 +107,11 @@ pub(super) fn worker(queue: &QueueClient) -> QueueWorker {
         .poll(SHORT)
 }
 
+/// A worker that nothing on a busy machine takes a message from, so that its tries can be counted.
+pub(super) fn counting_worker(queue: &QueueClient) -> QueueWorker {
+    worker(queue).visibility_timeout(Duration::from_secs(3600))
+}
+
 /// Works until there is no message, hidden or not.
 pub(super) async fn settle<R>(
     queue: &QueueClient,

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
+use tavola_client::encryption::{EncryptionPolicy, KeyRing};
+use tavola_client::patterns::eventually_consistent::Archive;
 use tavola_client::patterns::index::{Index, Part};
 use tavola_client::patterns::inter_partition_index::{InterPartitionIndex, Place, Repaired};
 use tavola_client::patterns::queue_worker::{JobError, JobResult};
 use tavola_client::queue::{Message, PeekMessagesOptions, QueueClient};
-use tavola_client::{Entity, ErrorExt, IfMatch, TableClient, TableEntity, UpdateMode};
+use tavola_client::{EdmType, Entity, ErrorExt, IfMatch, TableClient, TableEntity, UpdateMode};
 
-use super::crash::{Process, at_each_request, settle, worker};
+use super::crash::{Process, at_each_request, counting_worker, settle, worker};
 use crate::support::{Account, account, fresh_name};
 
 #[derive(Clone, Debug, PartialEq, TableEntity)]
@@ -211,24 +214,17 @@ async fn a_change_that_no_index_notices_needs_no_message() {
 trait IntoShared {
     fn into_shared(
         self,
-    ) -> impl Fn(Arc<Message>) -> futures::future::BoxFuture<'static, JobResult>
-    + Clone
-    + Send
-    + Sync
-    + 'static;
+    ) -> impl Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Clone + Send + Sync + 'static;
 }
 
 impl<F> IntoShared for F
 where
-    F: Fn(Arc<Message>) -> futures::future::BoxFuture<'static, JobResult> + Send + Sync + 'static,
+    F: Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Send + Sync + 'static,
 {
     fn into_shared(
         self,
-    ) -> impl Fn(Arc<Message>) -> futures::future::BoxFuture<'static, JobResult>
-    + Clone
-    + Send
-    + Sync
-    + 'static {
+    ) -> impl Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Clone + Send + Sync + 'static
+    {
         let job = Arc::new(self);
         move |message| job(message)
     }
@@ -352,7 +348,7 @@ async fn a_value_that_is_taken_is_told() {
     staff.save(&one).await.unwrap();
     settle(&queue, staff.job::<Employee>().into_shared()).await;
     staff.save(&two).await.unwrap();
-    let worker = worker(&queue).max_attempts(2);
+    let worker = counting_worker(&queue).max_attempts(2);
     let mut buried = 0;
     while buried == 0 {
         buried += worker.drain(staff.job::<Employee>()).await.unwrap().dead_lettered;
@@ -394,4 +390,59 @@ async fn what_cannot_be_is_refused() {
     let wrong = Entity::new("Sales", "1").with("PrimaryRowKey", "x");
     assert!(staff.save(&wrong).await.is_err());
     let _: fn(std::io::Error) -> JobError = JobError::from;
+}
+
+#[derive(Clone, Debug, PartialEq, TableEntity)]
+#[table(rename_all = "PascalCase", columns)]
+struct Patient {
+    #[table(partition_key)]
+    ward: String,
+    #[table(row_key)]
+    id: String,
+    name: String,
+    #[table(encrypt)]
+    diagnosis: String,
+}
+
+/// Properties that the type wants encrypted are ciphertext in every entry and in the archive, and are no keys.
+#[tokio::test]
+async fn what_is_encrypted_stays_so_elsewhere() {
+    let account = account();
+    let process = Process::new(&account, None);
+    let name = fresh_name();
+    let table = process.tables.table_client(name.as_str()).unwrap();
+    let queue = process.queues.queue_client(name.as_str()).unwrap();
+    table.create(None).await.unwrap();
+    queue.create(None).await.unwrap();
+    let policy = EncryptionPolicy::new(Arc::new(KeyRing::new("2026", [7; 32])));
+    let sealed = table.clone().with_encryption(policy);
+    let patients = InterPartitionIndex::new(sealed.clone(), "id_", queue.clone())
+        .with(Index::many("name_", Patient::NAME), Place::whole())
+        .unwrap();
+    let text = str::to_owned;
+    let (ward, id) = (text("A"), text("1"));
+    let jones = Patient { ward, id, name: text("Jones"), diagnosis: text("secret") };
+    patients.save(&jones).await.unwrap();
+    settle(&queue, patients.job::<Patient>().into_shared()).await;
+    let by_name = patients.everywhere("name_").unwrap();
+    assert_eq!(by_name.find::<Patient>("Jones").await.unwrap().unwrap().value, jones);
+    let ill = Archive::<Patient>::new(sealed.clone(), sealed.clone(), queue.clone());
+    let ill = ill.partition_prefix("healed_");
+    ill.begin("id_A", "1").await.unwrap();
+    settle(&queue, ill.job().into_shared()).await;
+    let healed = sealed.get_entity::<Patient>("healed_id_A", "1", None).await.unwrap();
+    assert_eq!(healed.diagnosis, "secret");
+    let rows: Vec<_> = table.query_entities::<Entity>(None).try_collect().await.unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        let diagnosis = row.value("Diagnosis").unwrap();
+        assert_eq!(diagnosis.edm_type(), EdmType::Binary, "{}", row.partition_key());
+    }
+    let by_diagnosis = InterPartitionIndex::new(sealed, "id_", queue.clone())
+        .with(Index::many("diagnosis_", Patient::DIAGNOSIS), Place::whole())
+        .unwrap();
+    let error = by_diagnosis.save(&jones).await.unwrap_err();
+    assert!(error.to_string().contains("a key would show what is encrypted"), "{error}");
+    table.delete(None).await.unwrap();
+    queue.delete(None).await.unwrap();
 }

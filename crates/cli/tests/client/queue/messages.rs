@@ -1,10 +1,16 @@
 //! Messages: sent, received, looked at, changed, deleted.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use azure_core::error::ErrorKind;
+use azure_core::http::policies::{Policy, PolicyResult};
+use azure_core::http::{Context, Request};
 use serde_json::json;
 use tavola_client::queue::{
-    MessageEncoding, MessageUpdate, PeekMessagesOptions, ReceiveMessagesOptions,
+    MessageEncoding, MessageUpdate, PeekMessagesOptions, QueueClient, ReceiveMessagesOptions,
     SendMessageOptions, TimeToLive,
 };
 use tavola_client::{DateTime, ErrorExt, StatusCode};
@@ -144,5 +150,48 @@ async fn times_are_the_senders_choice() {
     assert_eq!(error.service_error().unwrap().code(), "InvalidQueryParameterValue");
     queue.clear_messages(None).await.unwrap();
     assert_eq!(queue.get_properties(None).await.unwrap().approximate_message_count, 0);
+    queue.delete().await;
+}
+
+/// Loses the first answer, after the service has given it.
+#[derive(Debug, Default)]
+struct Lossy(AtomicBool);
+
+#[async_trait]
+impl Policy for Lossy {
+    async fn send(
+        &self,
+        context: &Context,
+        request: &mut Request,
+        next: &[Arc<dyn Policy>],
+    ) -> PolicyResult {
+        let answer = next[0].send(context, request, &next[1..]).await;
+        match self.0.swap(true, Ordering::SeqCst) {
+            true => answer,
+            false => Err(azure_core::Error::with_message(ErrorKind::Io, "the answer was lost")),
+        }
+    }
+}
+
+/// Each attempt is signed anew, and what is done twice is as the docs say.
+#[tokio::test]
+async fn a_lost_answer_is_asked_for_again() {
+    let queue = TestQueue::create().await;
+    let lossy = || {
+        QueueClient::builder(queue.name())
+            .connection_string(queue.account.connection_string())
+            .policy(Arc::new(Lossy::default()))
+            .build()
+            .unwrap()
+    };
+    lossy().send_message("twice", None).await.unwrap();
+    let options = PeekMessagesOptions { max_messages: Some(32), ..Default::default() };
+    assert_eq!(lossy().peek_messages(Some(options)).await.unwrap().len(), 2);
+    // The messages of the lost answer are hidden until their time is over.
+    let message = lossy().receive_messages(None).await.unwrap().remove(0);
+    assert!(queue.receive_messages(None).await.unwrap().is_empty());
+    let error = lossy().delete_message(&message.receipt, None).await.unwrap_err();
+    assert!(error.is_not_found() && error.may_have_been_applied());
+    assert_eq!(queue.get_properties(None).await.unwrap().approximate_message_count, 1);
     queue.delete().await;
 }

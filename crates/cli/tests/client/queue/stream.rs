@@ -1,10 +1,16 @@
 //! The stream of messages: each is hidden while it is worked on, and a stop leaves nothing behind.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use azure_core::error::ErrorKind;
+use azure_core::http::policies::{Policy, PolicyResult};
+use azure_core::http::{Context, Method, Request};
 use futures::{StreamExt, TryStreamExt};
-use tavola_client::ErrorExt;
-use tavola_client::queue::{Backoff, MessageStreamOptions, QueueClient, StopSignal};
+use tavola_client::queue::{Backoff, MessageStreamOptions, QueueClient, QueueSasSpec, StopSignal};
+use tavola_client::{DateTime, ErrorExt, Permissions, SasCredential};
 use tokio::time::sleep;
 
 use super::received;
@@ -120,4 +126,76 @@ async fn an_error_does_not_end_the_stream() {
     queue.send_message("x", None).await.unwrap();
     assert_eq!(messages.next().await.unwrap().unwrap().text().unwrap(), "x");
     queue.delete(None).await.unwrap();
+}
+
+/// A signature that can receive and not change: the message is ours for its time, and no longer.
+#[tokio::test]
+async fn a_message_that_cannot_be_renewed_is_lost_in_time() {
+    let queue = TestQueue::create().await;
+    queue.send_message("x", None).await.unwrap();
+    let expiry = DateTime::parse_iso("2040-01-01").unwrap();
+    let token = queue.sas(&QueueSasSpec::new("any", Permissions::PROCESS, expiry)).unwrap();
+    let endpoint = queue.account.queues().endpoint().to_string();
+    let worker =
+        QueueClient::new(&endpoint, queue.name(), SasCredential::new(token), None).unwrap();
+    let timeout = Some(Duration::from_secs(2));
+    let options = MessageStreamOptions { visibility_timeout: timeout, ..options() };
+    let mut messages = worker.messages(Some(options));
+    let message = messages.try_next().await.unwrap().unwrap();
+    message.lost().await;
+    // Others can have it now.
+    let mut others = Vec::new();
+    while others.is_empty() {
+        others = queue.receive_messages(None).await.unwrap();
+    }
+    assert_eq!(others[0].dequeue_count, 2);
+    assert!(!message.complete().await.unwrap());
+    queue.delete().await;
+}
+
+/// Renewals that get no answer are tried again while there is time.
+#[tokio::test]
+async fn a_renewal_is_tried_again() {
+    let queue = TestQueue::create().await;
+    queue.send_message("x", None).await.unwrap();
+    let deaf = Arc::new(DeafToUpdates(AtomicUsize::new(2)));
+    let worker = QueueClient::builder(queue.name())
+        .connection_string(queue.account.connection_string())
+        .policy(deaf.clone())
+        .max_retries(0)
+        .build()
+        .unwrap();
+    let timeout = Duration::from_secs(10);
+    let options = MessageStreamOptions { visibility_timeout: Some(timeout), ..options() };
+    let mut messages = worker.messages(Some(options));
+    let message = messages.try_next().await.unwrap().unwrap();
+    while deaf.0.load(Ordering::SeqCst) > 0 && !message.is_lost() {
+        sleep(Duration::from_millis(100)).await;
+    }
+    // Longer than it would be hidden without a renewal.
+    sleep(timeout / 2).await;
+    assert!(!message.is_lost());
+    assert!(message.complete().await.unwrap());
+    queue.delete().await;
+}
+
+/// Loses as many requests to change a message.
+#[derive(Debug)]
+struct DeafToUpdates(AtomicUsize);
+
+#[async_trait]
+impl Policy for DeafToUpdates {
+    async fn send(
+        &self,
+        context: &Context,
+        request: &mut Request,
+        next: &[Arc<dyn Policy>],
+    ) -> PolicyResult {
+        let fails = |left: usize| left.checked_sub(1);
+        let order = Ordering::SeqCst;
+        if request.method() == Method::Put && self.0.fetch_update(order, order, fails).is_ok() {
+            return Err(azure_core::Error::with_message(ErrorKind::Io, "the request was lost"));
+        }
+        next[0].send(context, request, &next[1..]).await
+    }
 }

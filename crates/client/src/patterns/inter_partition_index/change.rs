@@ -12,7 +12,8 @@ impl InterPartitionIndex {
     /// Writes an entity over whatever version there is, and has its indexes follow.
     ///
     /// # Errors
-    /// Those of a write and of sending a message. A value that cannot be a key. An entity that others change all the time.
+    /// Those of a write and of sending a message: `RequestBodyTooLarge` for an entity with hundreds of entries. A value that
+    /// cannot be a key. An entity that others change all the time.
     pub async fn save<T: TableEntity>(&self, entity: &T) -> Result<()> {
         let row = Row::of(entity)?;
         let wanted = self.entries(&row)?;

@@ -151,7 +151,8 @@ impl Place {
         Self { is_whole: true, table: None }
     }
 
-    /// In another table than the entities, which may be one of another account.
+    /// In another table than the entities, which may be one of another account. If entities have properties to encrypt, its
+    /// client needs the keys, too.
     #[must_use]
     pub fn in_table(mut self, table: TableClient) -> Self {
         self.table = Some(table);
