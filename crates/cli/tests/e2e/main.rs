@@ -8,5 +8,6 @@ mod support;
 
 use support::random;
 
+mod queue;
 mod server;
 mod table;

@@ -4,7 +4,8 @@ use tavola_engine::MemoryEngine;
 use tokio::sync::watch;
 
 use super::*;
-use crate::storage::layout::{EntityKeys, Kind, TableId, sample};
+use crate::storage::layout::message::{MessageKeys, Place};
+use crate::storage::layout::{EntityKeys, Kind, StoreId, TableId, sample};
 
 /// A sweeper of a server that began ten minutes ago, and what it sweeps.
 struct Setting {
@@ -55,6 +56,7 @@ fn ago(clock: &Clock, seconds: i64) -> Ticks {
 fn row_key(kind: Kind, id: u64) -> Bytes {
     match kind {
         Kind::Table => EntityKeys::of(TableId(id)).key("p", "r"),
+        Kind::Queue => MessageKeys(StoreId(id)).header(Place::MIN),
         Kind::Sample => sample::row_key(ResourceId(id), "row"),
     }
 }
@@ -78,7 +80,7 @@ impl Transition for Put {
 
 #[tokio::test]
 async fn a_new_drop_is_swept_at_once_and_kept_in_mind() {
-    for kind in [Kind::Table, Kind::Sample] {
+    for kind in [Kind::Table, Kind::Queue, Kind::Sample] {
         let mut setting = Setting::new();
         setting.drop_ago(kind, 2, 0).await;
         setting.put(vec![(row_key(kind, 3), Bytes::from_static(b"another's"))]).await;
@@ -91,7 +93,7 @@ async fn a_new_drop_is_swept_at_once_and_kept_in_mind() {
 /// A request that found the table before it was dropped writes after the first sweep.
 #[tokio::test]
 async fn what_comes_late_is_swept_when_the_grace_has_passed() {
-    for kind in [Kind::Table, Kind::Sample] {
+    for kind in [Kind::Table, Kind::Queue, Kind::Sample] {
         let mut setting = Setting::new();
         setting.drop_ago(kind, 2, 30).await;
         assert_eq!(setting.round().await, Next::After(RECHECK));

@@ -80,7 +80,7 @@ impl HybridClock {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = i64::try_from(steady.saturating_sub(state.shown_at).as_nanos() / 100);
         let passed = passed.unwrap_or(i64::MAX);
-        let (going, lead) = (state.shown.saturating_add(passed), state.shown - wall);
+        let going = state.shown.saturating_add(passed);
         state.shown = if wall > going {
             if wall - going > JUMP_MIN {
                 state.jumped_at = Some(steady);
@@ -91,8 +91,8 @@ impl HybridClock {
                 );
             }
             wall
-        } else if (1..=LEAD_MAX).contains(&lead) {
-            state.shown.saturating_add(passed - passed / 8)
+        } else if going - wall <= LEAD_MAX {
+            (going - passed / 8).max(wall)
         } else {
             going
         };
@@ -191,7 +191,7 @@ pub(crate) mod tests {
             time.advance(SECOND);
             clock.stamp();
         }
-        assert_eq!(clock.stamp().0 - time.wall().0, 1);
+        assert!(clock.stamp().0 - time.wall().0 <= 1);
     }
 
     proptest! {

@@ -96,7 +96,7 @@ fn rows_that_nobody_wrote_are_told() {
     let mut early = entity(&["A"]).to_vec();
     set_timestamp(&mut early, Ticks(-1));
     let wrong: Vec<(Bytes, Bytes, &str)> = vec![
-        (Bytes::from_static(b"X12345678"), Bytes::new(), "no family of rows begins like this"),
+        (Bytes::from_static(b"Y12345678"), Bytes::new(), "no family of rows begins like this"),
         (Bytes::from_static(b"T1"), Bytes::new(), "its key is too short"),
         (
             Key::Account { name: "other" }.encode(),

@@ -57,7 +57,9 @@ impl Response {
         if let Ok(json) = serde_json::from_slice::<serde_json::Value>(&self.body) {
             return json["odata.error"]["code"].as_str().map(str::to_owned);
         }
-        between(self.text_or_size(), "<m:code>", "</m:code>").map(str::to_owned)
+        let text = self.text_or_size();
+        let code = between(text, "<m:code>", "</m:code>");
+        code.or_else(|| between(text, "<Code>", "</Code>")).map(str::to_owned)
     }
 
     /// The message of an error without request id and time, which must follow it.
@@ -85,6 +87,15 @@ pub(crate) fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a s
     rest.split_once(end).map(|(inner, _)| inner)
 }
 
+/// Asks for a path without a signature, on a connection of its own.
+pub(crate) fn plain_get(address: std::net::SocketAddr, path: &str) -> Response {
+    let stream = std::net::TcpStream::connect(address).expect("a connection");
+    let mut stream = BufReader::new(stream);
+    let headers = [("Host".to_owned(), address.to_string())];
+    write(stream.get_mut(), "GET", path, &headers, b"").expect("a request");
+    read(&mut stream).expect("an answer")
+}
+
 /// Writes a request.
 pub(crate) fn write(
     stream: &mut impl Write,
@@ -107,8 +118,24 @@ pub(crate) fn write(
     stream.flush()
 }
 
-/// Reads a response.
+/// Reads a response that has a body, if it says so.
 pub(crate) fn read<S: Read>(stream: &mut BufReader<S>) -> std::io::Result<Response> {
+    let mut response = read_head(stream)?;
+    if response.status == 204 || response.status == 304 {
+        return Ok(response);
+    }
+    if let Some(length) = response.header("content-length") {
+        let length = length.parse().map_err(|_| std::io::Error::other("content-length"))?;
+        response.body = vec![0; length];
+        stream.read_exact(&mut response.body)?;
+    } else if response.header("transfer-encoding") == Some("chunked") {
+        response.body = read_chunks(stream)?;
+    }
+    Ok(response)
+}
+
+/// Reads a response without a body, as that to HEAD is.
+pub(crate) fn read_head<S: Read>(stream: &mut BufReader<S>) -> std::io::Result<Response> {
     let broken = |what: &str| std::io::Error::other(what.to_owned());
     let status_line = line(stream)?;
     let mut words = status_line.splitn(3, ' ');
@@ -126,18 +153,7 @@ pub(crate) fn read<S: Read>(stream: &mut BufReader<S>) -> std::io::Result<Respon
         let (name, value) = line.split_once(':').ok_or_else(|| broken("header"))?;
         headers.push((name.to_owned(), value.trim().to_owned()));
     }
-    let mut response = Response { status, reason, headers, body: Vec::new() };
-    if status == 204 || status == 304 {
-        return Ok(response);
-    }
-    if let Some(length) = response.header("content-length") {
-        let length = length.parse().map_err(|_| broken("content-length"))?;
-        response.body = vec![0; length];
-        stream.read_exact(&mut response.body)?;
-    } else if response.header("transfer-encoding") == Some("chunked") {
-        response.body = read_chunks(stream)?;
-    }
-    Ok(response)
+    Ok(Response { status, reason, headers, body: Vec::new() })
 }
 
 fn read_chunks<S: Read>(stream: &mut BufReader<S>) -> std::io::Result<Vec<u8>> {

@@ -114,6 +114,14 @@ impl Server {
         self.process().address
     }
 
+    /// Where its queue service is.
+    pub(crate) fn queue_address(&self) -> SocketAddr {
+        let lines = self.lines();
+        let line = lines.iter().find_map(|line| line.split_once("Queue service is successfully"));
+        let (_, url) = line.and_then(|(_, rest)| rest.split_once("://")).expect("a line of queues");
+        url.parse().expect("an address")
+    }
+
     /// The id of its process.
     pub(crate) fn pid(&self) -> u32 {
         self.process().child.id()

@@ -24,10 +24,17 @@ impl Queues {
         now: Moment,
     ) -> Result<Taken> {
         let mut taken = Taken::new(live);
-        while live.take_ready(&mut taken, messages_max, now) {
-            self.refill(live, now).await?;
+        let mut found = Refill::Found;
+        loop {
+            let before = taken.places().len();
+            let may_have_more = live.take_ready(&mut taken, messages_max, now);
+            // A message that is being put, or one that was found twice, is not waited for.
+            let is_stuck = taken.places().len() == before && found != Refill::NotDone;
+            if !may_have_more || found == Refill::Nothing || (is_stuck && before > 0) {
+                return Ok(taken);
+            }
+            found = self.refill(live, now).await?;
         }
-        Ok(taken)
     }
 
     /// Where the first message is, or may be; `None` if there is nothing to be got.
@@ -37,25 +44,42 @@ impl Queues {
         now: Moment,
     ) -> Result<Option<Place>> {
         // Passes what has expired, once.
-        while !live.is_ready() && live.may_have_more(now) {
-            self.refill(live, now).await?;
-        }
+        while self.refill(live, now).await? == Refill::NotDone {}
         Ok(live.first_place(now))
     }
 
-    /// Looks for messages, unless somebody else has just found some.
-    async fn refill(&self, live: &LiveQueue, now: Moment) -> Result<()> {
+    /// Looks for messages, unless some are ready or there is nothing to look for.
+    async fn refill(&self, live: &LiveQueue, now: Moment) -> Result<Refill> {
+        if let Some(known) = live.readiness(now) {
+            return Ok(known);
+        }
         let _one_at_a_time = live.refilling.lock().await;
-        if live.is_ready() || !live.may_have_more(now) {
-            return Ok(());
+        // Somebody else may have found some meanwhile.
+        if let Some(known) = live.readiness(now) {
+            return Ok(known);
         }
         let ScanStart(start) = live.begin_scan();
         let range = MessageKeys(live.store).headers_from(start);
         let scan = self.engine.scan(range, HeadScan::new(now)).await?;
-        self.count_rows(scan.rows);
+        self.count_scan(scan.rows);
+        let refill = match scan.found.len() {
+            0 if scan.rows > ROWS_MAX => Refill::NotDone,
+            0 => Refill::Nothing,
+            _ => Refill::Found,
+        };
         live.end_scan(scan.found, scan.next);
-        Ok(())
+        Ok(refill)
     }
+}
+
+/// What came of looking for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refill {
+    /// Some are ready.
+    Found,
+    Nothing,
+    /// There was much to pass, and it goes on behind it.
+    NotDone,
 }
 
 /// Finds messages that can be got.

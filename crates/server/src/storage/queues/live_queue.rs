@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use tavola_wire::Ticks;
 use tokio::sync::RwLock;
 
+use super::head_scan::Refill;
 use crate::storage::layout::StoreId;
 use crate::storage::layout::message::{Moment, Place};
 
@@ -114,21 +115,22 @@ impl LiveQueue {
         let mut head = self.head();
         while taken.places.len() < messages_max {
             let Some(candidate) = head.ready.pop_front() else { break };
-            // An expired one stays where it is, until it is swept.
-            if candidate.expires > now {
+            // An expired one stays where it is, until it is swept. One may be found twice while others are on their way.
+            if candidate.expires > now && !taken.places.contains(&candidate.place) {
                 taken.places.push(candidate.place);
             }
         }
         taken.places.len() < messages_max && head.low.visible <= now
     }
 
-    /// Whether messages are ready, and if not, whether there may be some to look for.
-    pub(super) fn is_ready(&self) -> bool {
-        !self.head().ready.is_empty()
-    }
-
-    pub(super) fn may_have_more(&self, now: Moment) -> bool {
-        self.head().low.visible <= now
+    /// Whether messages are ready, or there are none; `None` if one has to look.
+    pub(super) fn readiness(&self, now: Moment) -> Option<Refill> {
+        let head = self.head();
+        match head.ready.is_empty() {
+            false => Some(Refill::Found),
+            true if head.low.visible > now => Some(Refill::Nothing),
+            true => None,
+        }
     }
 
     /// The place of the first message that can be got, or from which on to look for it; `None` if there is nothing.

@@ -48,7 +48,8 @@ pub(crate) struct Queues {
     stamps: Stamps,
     registry: Registry,
     random: RandomBits,
-    /// Rows that were looked at to find the messages of a queue.
+    /// Scans for the messages of a queue, and the rows that they looked at.
+    scans: AtomicU64,
     rows_scanned: AtomicU64,
 }
 
@@ -125,7 +126,8 @@ impl Queues {
     ) -> Result<Self> {
         let stamps = Stamps::open(engine.clone(), time).await?;
         let (registry, random) = (Registry::default(), RandomBits::new());
-        Ok(Self { engine, catalogue, stamps, registry, random, rows_scanned: AtomicU64::new(0) })
+        let (scans, rows_scanned) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Self { engine, catalogue, stamps, registry, random, scans, rows_scanned })
     }
 
     /// Creates a queue.
@@ -278,7 +280,7 @@ impl Queues {
         let Some(start) = self.first_place(&queue.live, now).await? else { return Ok(Vec::new()) };
         let scan = PeekScan::new(now, messages_max);
         let scan = self.engine.scan(queue.keys().headers_from(start), scan).await?;
-        self.count_rows(scan.rows);
+        self.count_scan(scan.rows);
         let store = queue.live.store;
         let found = |(place, header)| Found { store, place, header };
         Ok(scan.found.into_iter().map(found).collect())
@@ -387,13 +389,14 @@ impl Queues {
         }
     }
 
-    /// Rows that were looked at so far.
+    /// Scans so far, and the rows that they looked at.
     #[cfg(test)]
-    fn rows_scanned(&self) -> u64 {
-        self.rows_scanned.load(Ordering::Relaxed)
+    fn scanned(&self) -> (u64, u64) {
+        (self.scans.load(Ordering::Relaxed), self.rows_scanned.load(Ordering::Relaxed))
     }
 
-    fn count_rows(&self, rows: usize) {
+    fn count_scan(&self, rows: usize) {
+        self.scans.fetch_add(1, Ordering::Relaxed);
         self.rows_scanned.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
@@ -474,6 +477,12 @@ impl RandomBits {
         bits ^ (bits >> 31)
     }
 }
+
+#[cfg(test)]
+mod model_tests;
+
+#[cfg(test)]
+mod concurrent_tests;
 
 #[cfg(test)]
 #[path = "queue_tests.rs"]

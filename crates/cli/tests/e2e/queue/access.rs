@@ -1,0 +1,181 @@
+//! Who may do what: signatures of a queue and of the account, stored policies, and no credentials at all.
+
+use tavola_wire::Service;
+use tavola_wire::auth::sas::{AccountSasSpec, Permissions, QueueSasSpec, ResourceTypes, Services};
+use tavola_wire::auth::shared_key::Scheme;
+
+use super::client::{QueueClient, document, key, shared_client};
+use crate::support::http::Response;
+use crate::support::{ACCOUNT, Credentials, minutes_from_now};
+
+fn with_token(client: &QueueClient, queue: &str, letters: &str) -> QueueClient {
+    let permissions = Permissions::parse_queue(letters).expect("letters");
+    let spec = QueueSasSpec::new(queue, permissions, minutes_from_now(30));
+    client.with(Credentials::Sas(spec.sign(ACCOUNT, &key())))
+}
+
+fn with_account_token(client: &QueueClient, letters: &str, types: ResourceTypes) -> QueueClient {
+    let permissions = Permissions::parse_account(letters).expect("letters");
+    let mut spec = AccountSasSpec::new(permissions, types, minutes_from_now(30));
+    spec.services = Services::of(Service::Queue);
+    client.with(Credentials::Sas(spec.sign(ACCOUNT, &key())))
+}
+
+/// What the letters allow, one after the other.
+fn attempts(client: &QueueClient, owner: &QueueClient, queue: &str) -> Vec<(&'static str, u16)> {
+    let put = owner.put_message(queue, "text", "");
+    let message =
+        format!("/{queue}/messages/{}?popreceipt={}", put.id, put.receipt.replace('=', "%3D"));
+    let send = |method: &str, path: String| client.request(method, path).send().status;
+    vec![
+        ("peek", send("GET", format!("/{queue}/messages?peekonly=true"))),
+        ("metadata", send("GET", format!("/{queue}?comp=metadata"))),
+        ("put", client.put(queue, "more", "").status),
+        ("update", send("PUT", format!("{message}&visibilitytimeout=0"))),
+        ("get", send("GET", format!("/{queue}/messages?visibilitytimeout=1"))),
+        ("delete", {
+            let fresh = owner.put_message(queue, "text", "");
+            let receipt = fresh.receipt.replace('=', "%3D");
+            send("DELETE", format!("/{queue}/messages/{}?popreceipt={receipt}", fresh.id))
+        }),
+        ("set metadata", send("PUT", format!("/{queue}?comp=metadata"))),
+        ("acl", send("GET", format!("/{queue}?comp=acl"))),
+        ("clear", send("DELETE", format!("/{queue}/messages"))),
+        ("list", send("GET", "/?comp=list".to_owned())),
+        ("create", send("PUT", format!("/{queue}"))),
+    ]
+}
+
+fn allowed(attempts: &[(&'static str, u16)]) -> Vec<&'static str> {
+    for (what, status) in attempts {
+        assert!(*status < 300 || *status == 403, "{what}: {status}");
+    }
+    attempts.iter().filter(|(_, status)| *status < 300).map(|(what, _)| *what).collect()
+}
+
+/// Section 7.4.
+#[test]
+fn a_token_of_a_queue_allows_what_its_letters_say() {
+    let owner = shared_client();
+    let queue = owner.new_queue();
+    for (letters, expected) in [
+        ("r", &["peek", "metadata"][..]),
+        ("a", &["put"]),
+        ("u", &["update"]),
+        ("p", &["get", "delete"]),
+        ("raup", &["peek", "metadata", "put", "update", "get", "delete"]),
+    ] {
+        let client = with_token(&owner, &queue, letters);
+        assert_eq!(allowed(&attempts(&client, &owner, &queue)), expected, "{letters}");
+        owner.delete(format!("/{queue}/messages")).expect(204);
+    }
+    let reader = with_token(&owner, &queue, "r");
+    reader.put(&queue, "a", "").expect_error(403, "AuthorizationPermissionMismatch");
+    let refused = reader.request("PUT", format!("/{queue}")).send();
+    assert_eq!(refused.expect_error(403, "AuthorizationFailure").body.len(), 246);
+    // Of another queue it says nothing, whether that exists or not.
+    let other = owner.new_queue();
+    reader
+        .get(format!("/{other}/messages?peekonly=true"))
+        .expect_error(403, "AuthenticationFailed");
+    let permissions = Permissions::parse_queue("r").expect("letters");
+    let spec = QueueSasSpec::new(&queue, permissions, minutes_from_now(-1));
+    let late = owner.with(Credentials::Sas(spec.sign(ACCOUNT, &key())));
+    late.get(format!("/{queue}?comp=metadata")).expect_error(403, "AuthenticationFailed");
+}
+
+/// Section 7.3.
+#[test]
+fn a_token_of_the_account_allows_what_letters_and_types_say() {
+    let owner = shared_client();
+    let queue = owner.new_queue();
+    let all = with_account_token(&owner, "rwdlacup", ResourceTypes::ALL);
+    let expected = [
+        "peek",
+        "metadata",
+        "put",
+        "update",
+        "get",
+        "delete",
+        "set metadata",
+        "clear",
+        "list",
+        "create",
+    ];
+    assert_eq!(allowed(&attempts(&all, &owner, &queue)), expected);
+    let objects = ResourceTypes { service: false, container: false, object: true };
+    let objects = with_account_token(&owner, "rwdlacup", objects);
+    let expected = ["peek", "put", "update", "get", "delete", "clear"];
+    assert_eq!(allowed(&attempts(&objects, &owner, &queue)), expected);
+    let service = ResourceTypes { service: true, container: false, object: false };
+    let service = with_account_token(&owner, "rl", service);
+    assert_eq!(allowed(&attempts(&service, &owner, &queue)), ["list"]);
+    service.get("/?restype=service&comp=properties").expect(200);
+    let mut spec = AccountSasSpec::new(
+        Permissions::parse_account("rl").expect("letters"),
+        ResourceTypes::ALL,
+        minutes_from_now(30),
+    );
+    spec.services = Services::of(Service::Table);
+    let tables = owner.with(Credentials::Sas(spec.sign(ACCOUNT, &key())));
+    tables.get("/?comp=list").expect_error(403, "AuthorizationServiceMismatch");
+}
+
+#[test]
+fn a_token_may_refer_to_a_stored_policy() {
+    let owner = shared_client();
+    let queue = owner.new_queue();
+    let spec = QueueSasSpec::with_policy(&queue, "readers");
+    let client = owner.with(Credentials::Sas(spec.sign(ACCOUNT, &key())));
+    let peek = |client: &QueueClient| client.get(format!("/{queue}/messages?peekonly=true"));
+    peek(&client).expect_error(403, "AuthenticationFailed");
+    let set = |permission: &str| -> Response {
+        let expiry = minutes_from_now(30).to_iso();
+        let body = format!(
+            "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy><Expiry>{expiry}</Expiry><Permission>{permission}</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>"
+        );
+        owner.request("PUT", format!("/{queue}?comp=acl")).body(body).send().expect(204)
+    };
+    set("r");
+    peek(&client).expect(200);
+    client.put(&queue, "a", "").expect_error(403, "AuthorizationPermissionMismatch");
+    set("a");
+    peek(&client).expect_error(403, "AuthorizationPermissionMismatch");
+    client.put(&queue, "a", "").expect(201);
+    owner.request("PUT", format!("/{queue}?comp=acl")).send().expect(204);
+    client.put(&queue, "a", "").expect_error(403, "AuthenticationFailed");
+}
+
+/// Section 8.2: older versions do not even say that they want to know who asks.
+#[test]
+fn those_without_credentials_are_told_by_version() {
+    let owner = shared_client();
+    let queue = owner.new_queue();
+    let nobody = owner.with(Credentials::Nobody);
+    let ask = |version: &str| {
+        let request = nobody.request("GET", format!("/{queue}?comp=metadata"));
+        request.header("x-ms-version", version).send()
+    };
+    let old = ask("2018-11-09").expect_error(404, "ResourceNotFound");
+    assert_eq!(old.body.len(), 223);
+    assert_eq!(old.header("www-authenticate"), None);
+    assert_eq!(old.header("x-ms-version"), Some("2018-11-09"));
+    ask("2025-01-05").expect_error(401, "NoAuthenticationInformation");
+}
+
+#[test]
+fn signatures_cover_the_request() {
+    let owner = shared_client();
+    let queue = owner.new_queue();
+    let lite = owner.with(Credentials::Key(Scheme::SharedKeyLite, key()));
+    lite.get(format!("/{queue}?comp=metadata")).expect(200);
+    lite.put(&queue, "a", "?messagettl=60").expect(201);
+    let wrong = tavola_wire::auth::AccountKey::from_base64("AAAA").unwrap();
+    let stranger = owner.with(Credentials::Key(Scheme::SharedKey, wrong));
+    let refused = stranger.get(format!("/{queue}?comp=metadata"));
+    refused.expect_error(403, "AuthenticationFailed");
+    // An empty type is signed as such, and anything is taken for XML.
+    let request = owner.request("POST", format!("/{queue}/messages"));
+    let request = request.header("Content-Type", "application/atom+xml;charset=\"utf-8\"");
+    request.body(document("b")).send().expect(201);
+}

@@ -1,0 +1,11 @@
+//! The queue service, byte by byte. Numbers in comments are sections of the reference for queues.
+
+mod access;
+mod client;
+mod crash;
+mod histories;
+mod listening;
+mod messages;
+mod queues;
+mod receipts;
+mod service;

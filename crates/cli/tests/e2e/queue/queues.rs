@@ -1,0 +1,172 @@
+//! Queues themselves: create, delete, metadata, access policies, lists.
+
+use super::client::{QueueClient, shared_client, unused_name};
+use crate::support::http::{Response, between};
+use crate::support::{ACCOUNT, Launch};
+
+fn create(client: &QueueClient, name: &str, metadata: &[(&str, &str)]) -> Response {
+    let mut request = client.request("PUT", format!("/{name}"));
+    for (name, value) in metadata {
+        request = request.header(&format!("x-ms-meta-{name}"), *value);
+    }
+    request.send()
+}
+
+#[test]
+fn a_queue_is_made_once() {
+    let client = shared_client();
+    let name = unused_name();
+    let created = create(&client, &name, &[("Team", "billing")]).expect(201);
+    assert_eq!(created.header("content-length"), Some("0"));
+    assert_eq!(created.header("x-ms-version"), Some("2025-01-05"));
+    let server = created.header("server").unwrap();
+    assert!(server.starts_with("Windows-Azure-Queue/1.0"), "{server}");
+    create(&client, &name, &[("team", "billing")]).expect(204);
+    for metadata in [&[][..], &[("team", "other")], &[("team", "billing"), ("a", "b")]] {
+        let refused = create(&client, &name, metadata).expect_error(409, "QueueAlreadyExists");
+        assert_eq!(refused.header("x-ms-error-code"), Some("QueueAlreadyExists"));
+        assert_eq!(refused.body.len(), 222);
+        assert_eq!(refused.header("cache-control"), None);
+    }
+    client.delete(format!("/{name}")).expect(204);
+    client.delete(format!("/{name}")).expect_error(404, "QueueNotFound");
+    create(&client, &name, &[]).expect(201);
+    create(&client, &name, &[]).expect(204);
+}
+
+/// Of many at once one is the first.
+#[test]
+fn one_of_many_creates_it() {
+    let server = crate::support::shared();
+    let name = unused_name();
+    let statuses: Vec<_> = std::thread::scope(|scope| {
+        let create = || create(&QueueClient::new(&server), &name, &[("a", "b")]).status;
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(create)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 204).count(), 7, "{statuses:?}");
+}
+
+/// Section 5.2.
+#[test]
+fn names_are_checked_before_anything_is_looked_for() {
+    let client = shared_client();
+    let long = "a".repeat(64);
+    for name in ["ab", &long] {
+        for method in ["PUT", "DELETE"] {
+            client.request(method, format!("/{name}")).send().expect_error(400, "OutOfRangeInput");
+        }
+    }
+    for name in ["a_b", "-ab", "ab-", "a--b", "Abc", "%E5%95%8A%E9%BD%84%E4%B8%82"] {
+        let refused = client.get(format!("/{name}/messages"));
+        let refused = refused.expect_error(400, "InvalidResourceName");
+        let text = "The specifed resource name contains invalid characters.";
+        assert!(refused.text().contains(text));
+    }
+}
+
+#[test]
+fn metadata_are_replaced_as_a_whole() {
+    let client = shared_client();
+    let name = client.new_queue();
+    let path = format!("/{name}?comp=metadata");
+    let set = client.request("PUT", &path).header("x-ms-meta-hello", "world");
+    set.header("x-ms-meta-number", " 43 ").send().expect(204);
+    for method in ["GET", "HEAD"] {
+        let metadata = client.request(method, &path).send().expect(200);
+        assert_eq!(metadata.header("x-ms-meta-hello"), Some("world"));
+        assert_eq!(metadata.header("x-ms-meta-number"), Some("43"));
+        assert_eq!(metadata.header("x-ms-approximate-messages-count"), Some("0"));
+        assert_eq!(metadata.header("cache-control"), Some("no-cache"));
+        assert_eq!(metadata.header("content-length"), Some("0"));
+    }
+    // A client sends this one by mistake.
+    client.request("PUT", &path).header("x-ms-meta", "{'a': 'b'}").send().expect(204);
+    assert_eq!(client.get(&path).expect(200).header("x-ms-meta-hello"), None);
+    for (header, code) in [
+        ("x-ms-meta-invalid-meta", "InvalidMetadata"),
+        ("x-ms-meta-12345", "InvalidMetadata"),
+        ("x-ms-meta-", "EmptyMetadataKey"),
+    ] {
+        client.request("PUT", &path).header(header, "x").send().expect_error(400, code);
+    }
+    let large = client.request("PUT", &path).header("x-ms-meta-a", "v".repeat(8192));
+    large.send().expect_error(400, "MetadataTooLarge");
+    let missing = format!("/{}?comp=metadata", unused_name());
+    client.get(&missing).expect_error(404, "QueueNotFound");
+    client.request("PUT", &missing).send().expect_error(404, "QueueNotFound");
+    let head = client.request("HEAD", &missing).send().expect(404);
+    assert_eq!(head.header("x-ms-error-code"), Some("QueueNotFound"));
+}
+
+#[test]
+fn access_policies_are_kept_as_they_were_set() {
+    let client = shared_client();
+    let name = client.new_queue();
+    let path = format!("/{name}?comp=acl");
+    let empty = client.get(&path).expect(200);
+    assert!(empty.text().ends_with("?><SignedIdentifiers />"));
+    assert_eq!(empty.header("cache-control"), Some("no-cache"));
+    let body = "<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy><Start>2026-11-16T11:00:00Z</Start><Expiry>2026-11-17T00:00:00Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
+    client.request("PUT", &path).body(body).send().expect(204);
+    let stored = client.get(&path).expect(200);
+    let padded =
+        body.replace("11:00:00Z", "11:00:00.0000000Z").replace("T00:00:00Z", "T00:00:00.0000000Z");
+    assert_eq!(stored.text(), format!("\u{feff}{padded}"));
+    client.request("HEAD", &path).send().expect(200);
+    let wrong = body.replace("<Permission>r<", "<Permission>rwdl<");
+    let refused = client.request("PUT", &path).body(wrong).send();
+    let refused = refused.expect_error(400, "InvalidXmlDocument");
+    let end = "<LineNumber>0</LineNumber><LinePosition>0</LinePosition><Reason /></Error>";
+    assert!(refused.text().ends_with(end), "{}", refused.text());
+    client.request("PUT", &path).send().expect(204);
+    assert!(client.get(&path).text().ends_with("<SignedIdentifiers />"));
+    let missing = format!("/{}?comp=acl", unused_name());
+    client.get(&missing).expect_error(404, "QueueNotFound");
+    client.request("PUT", &missing).send().expect_error(404, "QueueNotFound");
+}
+
+fn names(page: &Response) -> Vec<String> {
+    let parts = page.text().split("<Name>").skip(1);
+    parts.map(|part| part.split_once("</Name>").unwrap().0.to_owned()).collect()
+}
+
+#[test]
+fn lists_go_by_name_page_by_page() {
+    let server = std::sync::Arc::new(Launch::new().start());
+    let client = QueueClient::new(&server);
+    let empty = client.get("/?comp=list").expect(200);
+    assert!(empty.text().ends_with("<Queues /><NextMarker /></EnumerationResults>"));
+    assert_eq!(empty.header("cache-control"), Some("no-cache"));
+    for number in [3, 1, 0, 2] {
+        create(&client, &format!("listqueue{number}"), &[("foo", "<&>"), ("Bar", "")]).expect(201);
+    }
+    create(&client, "other", &[]).expect(201);
+    let first = client.get("/?comp=list&prefix=listqueue&maxresults=3").expect(200);
+    assert_eq!(names(&first), ["listqueue0", "listqueue1", "listqueue2"]);
+    let text = first.text();
+    let endpoint = format!("http://{}/{ACCOUNT}/", server.queue_address());
+    assert!(text.contains(&format!("<EnumerationResults ServiceEndpoint=\"{endpoint}\">")));
+    assert!(text.contains("<Prefix>listqueue</Prefix><MaxResults>3</MaxResults><Queues>"));
+    let marker = between(text, "<NextMarker>", "</NextMarker>").unwrap();
+    assert_eq!(marker, format!("/{ACCOUNT}/listqueue3"));
+    // The marker is good although its queue is gone.
+    client.delete("/listqueue3").expect(204);
+    let rest = client.get(format!("/?comp=list&marker={marker}&include=metadata")).expect(200);
+    assert_eq!(names(&rest), ["other"]);
+    assert!(rest.text().contains(&format!("<Marker>{marker}</Marker><Queues>")));
+    assert!(rest.text().contains("<Name>other</Name><Metadata /></Queue>"));
+    let all = client.get("?comp=list&include=metadata&prefix=").expect(200);
+    assert_eq!(names(&all).len(), 4);
+    assert!(all.text().contains("<Prefix /><Queues>"), "{}", all.text());
+    assert!(all.text().contains("<foo>&lt;&amp;&gt;</foo>"), "{}", all.text());
+    client.get("/?comp=list&marker=garbage").expect_error(400, "OutOfRangeInput");
+    let refused = client.get("/?comp=list&maxresults=0");
+    let refused = refused.expect_error(400, "OutOfRangeQueryParameterValue");
+    assert!(refused.text().contains("<MinimumAllowed>1</MinimumAllowed>"));
+    client.get("/?comp=list&include=deleted").expect_error(400, "InvalidQueryParameterValue");
+    // Lists, metadata and policies are there after a crash.
+    server.crash_and_restart();
+    assert_eq!(names(&QueueClient::new(&server).get("/?comp=list").expect(200)).len(), 4);
+}

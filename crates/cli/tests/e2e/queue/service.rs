@@ -1,0 +1,130 @@
+//! The service itself: properties, stats, cross-origin requests, addresses, verbs.
+
+use super::client::{QueueClient, shared_client};
+use crate::support::{ACCOUNT, Credentials, Launch};
+
+const PROPERTIES: &str = "/?restype=service&comp=properties";
+
+#[test]
+fn properties_are_kept_and_those_of_tables_are_others() {
+    let server = std::sync::Arc::new(Launch::new().start());
+    let client = QueueClient::new(&server);
+    let default = client.get(PROPERTIES).expect(200);
+    assert_eq!(default.header("cache-control"), Some("no-cache"));
+    assert!(default.text().ends_with("<Cors /></StorageServiceProperties>"));
+    let rule = "<CorsRule><AllowedOrigins>http://www.contoso.com</AllowedOrigins><AllowedMethods>GET,PUT</AllowedMethods><MaxAgeInSeconds>60</MaxAgeInSeconds><ExposedHeaders>x-ms-*</ExposedHeaders><AllowedHeaders>x-ms-meta-data*,x-ms-meta-abc</AllowedHeaders></CorsRule>";
+    let body = |rules: &str| {
+        format!("<StorageServiceProperties><Cors>{rules}</Cors></StorageServiceProperties>")
+    };
+    let set = client.request("PUT", PROPERTIES).body(body(rule)).send().expect(202);
+    assert_eq!(set.header("content-length"), Some("0"));
+    let stored = client.get(PROPERTIES).expect(200);
+    assert!(stored.text().contains("<Cors><CorsRule><AllowedMethods>GET,PUT</AllowedMethods><AllowedOrigins>http://www.contoso.com</AllowedOrigins><AllowedHeaders>x-ms-meta-abc,x-ms-meta-data*</AllowedHeaders>"), "{}", stored.text());
+    assert_eq!(stored.header("vary"), Some("Origin"));
+    let refused = client.request("PUT", PROPERTIES).body(body(&rule.repeat(6))).send();
+    refused.expect_error(400, "InvalidXmlDocument");
+
+    let origin = "http://www.contoso.com";
+    let queue = client.new_queue();
+    let preflight = |method: &str| {
+        let nobody = client.with(Credentials::Nobody);
+        let request = nobody.request("OPTIONS", format!("/{queue}/messages"));
+        request.header("Origin", origin).header("Access-Control-Request-Method", method).send()
+    };
+    let allowed = preflight("PUT").expect(200);
+    assert_eq!(allowed.header("access-control-allow-origin"), Some(origin));
+    assert_eq!(allowed.header("access-control-max-age"), Some("60"));
+    preflight("DELETE").expect_error(403, "CorsPreflightFailure");
+    let missing = client.request("GET", "/no-such-queue/messages").header("Origin", origin).send();
+    assert_eq!(missing.header("access-control-allow-origin"), Some(origin));
+    // Tables have rules of their own.
+    let tables = crate::support::Client::new(&server).get(PROPERTIES).send().expect(200);
+    assert!(tables.text().contains("<Cors />"));
+    server.crash_and_restart();
+    let again = QueueClient::new(&server).get(PROPERTIES).expect(200);
+    assert_eq!(again.text(), stored.text());
+}
+
+#[test]
+fn the_secondary_reads_and_never_writes() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    client.put(&queue, "text", "").expect(201);
+    let secondary = client.secondary();
+    let stats = secondary.get("/?restype=service&comp=stats").expect(200);
+    assert!(stats.text().contains("<GeoReplication><Status>live</Status><LastSyncTime>"));
+    client.get("/?restype=service&comp=stats").expect_error(400, "InvalidQueryParameterValue");
+    assert_eq!(secondary.peek(&queue, 1).len(), 1);
+    secondary.get(format!("/{queue}?comp=metadata")).expect(200);
+    secondary.get(format!("/{queue}?comp=acl")).expect(200);
+    let list = secondary.get("/?comp=list").expect(200);
+    assert!(list.text().contains(&format!("{ACCOUNT}-secondary/\"")), "{}", list.text());
+    for (method, path) in
+        [("PUT", ""), ("DELETE", ""), ("GET", "/messages"), ("DELETE", "/messages")]
+    {
+        let refused = secondary.request(method, format!("/{queue}{path}")).send();
+        refused.expect_error(403, "InsufficientAccountPermissions");
+    }
+}
+
+#[test]
+fn what_is_no_operation_is_told() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    for (method, path) in [
+        ("GET", format!("/{queue}")),
+        ("POST", format!("/{queue}")),
+        ("PUT", format!("/{queue}/messages")),
+        ("GET", format!("/{queue}/messages/1")),
+        ("DELETE", "/?comp=list".to_owned()),
+    ] {
+        let refused = client.request(method, path).send().expect_error(405, "UnsupportedHttpVerb");
+        assert!(refused.text().contains("The resource doesn't support specified Http Verb."));
+    }
+    client.get(format!("/{queue}?comp=other")).expect_error(400, "InvalidQueryParameterValue");
+    client.get(format!("/{queue}/other")).expect_error(400, "InvalidUri");
+    let key = client.request("POST", "/?restype=service&comp=userdelegationkey").send();
+    key.expect_error(501, "NotImplemented");
+}
+
+/// An account in the host name, and the id that a client gives its request.
+#[test]
+fn hosts_may_name_the_account() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    let host = format!("{ACCOUNT}.queue.localhost:{}", client.server().queue_address().port());
+    let mut by_host = QueueClient::new(client.server());
+    by_host.root = String::new();
+    // The root is empty, so that the target begins with two slashes unless the path is the whole of it.
+    let request = by_host.request("GET", format!("{queue}?comp=metadata"));
+    let answer = request.header("Host", host).header("x-ms-client-request-id", "mine").send();
+    assert_eq!(answer.expect(200).header("x-ms-client-request-id"), Some("mine"));
+}
+
+/// Figures of every operation, and how full the queues are, without a name.
+#[test]
+fn operations_and_depth_are_counted() {
+    let server = std::sync::Arc::new(Launch::new().args(["--admin-port", "0"]).start());
+    let client = QueueClient::new(&server);
+    let queue = client.new_queue();
+    for _ in 0..3 {
+        client.put(&queue, "text", "").expect(201);
+    }
+    let other = client.new_queue();
+    client.put(&other, "text", "?visibilitytimeout=60").expect(201);
+    client.get_messages(&queue, "");
+    client.get("/missing/messages").expect(404);
+    let figures = crate::support::http::plain_get(server.admin_address().unwrap(), "/metrics");
+    let figures = figures.text();
+    for line in [
+        "tavola_requests_total{service=\"queue\",operation=\"PutMessage\",class=\"2xx\"} 4",
+        "tavola_requests_total{service=\"queue\",operation=\"GetMessages\",class=\"2xx\"} 1",
+        "tavola_requests_total{service=\"queue\",operation=\"GetMessages\",class=\"4xx\"} 1",
+        "tavola_queue_messages 4",
+        "tavola_queue_messages_max 3",
+        "tavola_queue_oldest_message_seconds ",
+    ] {
+        assert!(figures.contains(line), "{line} in {figures}");
+    }
+    assert!(!figures.contains(&queue), "{figures}");
+}
