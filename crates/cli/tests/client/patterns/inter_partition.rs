@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use azure_core::http::policies::{Policy, PolicyResult};
+use azure_core::http::{Context, Method, Request};
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
 use tavola_client::encryption::{EncryptionPolicy, KeyRing};
@@ -246,6 +249,57 @@ async fn a_writer_may_die_at_every_step() {
         staff.delete().await;
     })
     .await;
+}
+
+/// Stops the whole thread before an entity is written, as a machine does that is suspended.
+#[derive(Debug)]
+struct Suspended(Duration);
+
+#[async_trait]
+impl Policy for Suspended {
+    async fn send(
+        &self,
+        context: &Context,
+        request: &mut Request,
+        next: &[Arc<dyn Policy>],
+    ) -> PolicyResult {
+        if request.method() == Method::Put {
+            std::thread::sleep(self.0);
+        }
+        next[0].send(context, request, &next[1..]).await
+    }
+}
+
+/// The worker has come and gone before the entity is changed.
+#[tokio::test]
+async fn a_writer_that_was_stopped_for_too_long_sends_another_message() {
+    let (account, name) = (account(), fresh_name());
+    let staff = Staff::new(account.clone(), &name).await;
+    staff.employees.save(&employee("Sales", "1", "old@contoso.com", "Jones")).await.unwrap();
+    staff.settle().await;
+    let table = TableClient::builder(name.as_str())
+        .connection_string(account.connection_string())
+        .policy(Arc::new(Suspended(Duration::from_secs(4))))
+        .build()
+        .unwrap();
+    let late = InterPartitionIndex::new(table, "empid_", staff.queue.clone())
+        .with(Index::unique("email_", Employee::EMAIL), Place::partition())
+        .unwrap()
+        .settle_after(Duration::from_secs(1));
+    let writing = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let changed = employee("Sales", "1", "new@contoso.com", "Jones");
+        // It may find that it took too long; the change is made all the same.
+        let _ = runtime.block_on(late.save(&changed));
+    });
+    while !writing.is_finished() {
+        worker(&staff.queue).drain(staff.employees.job::<Employee>()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    writing.join().unwrap();
+    staff.settle().await;
+    staff.assert_consistent("after the late writer").await;
+    staff.delete().await;
 }
 
 #[tokio::test]

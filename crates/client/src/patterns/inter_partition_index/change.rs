@@ -66,7 +66,7 @@ impl InterPartitionIndex {
                     let entries = present.keys().chain(entries.keys()).cloned().collect();
                     let (partition, id) = (partition_key.to_owned(), id.to_owned());
                     let notice = Notice { partition, id, entries };
-                    let receipt = self.announce(&notice).await?;
+                    let receipt = self.announce(&notice, self.settle_after).await?;
                     Some((notice, receipt))
                 }
             };
@@ -75,12 +75,13 @@ impl InterPartitionIndex {
             let keys = (partition_key, id);
             match self.write(keys, row, condition).await {
                 Ok(()) => {
-                    self.release(notice).await?;
+                    self.show(notice, Duration::ZERO).await?;
                     return Ok(stored.is_some());
                 }
                 Err(error) if error.may_have_been_applied() => {
-                    // The worker makes the indexes what the entity says, whichever it is.
-                    self.release(notice).await?;
+                    // The worker makes the indexes what the entity says, whichever it is; but not before a request that is
+                    // still under way has arrived.
+                    self.show(notice, self.settle_after).await?;
                     return Err(error);
                 }
                 Err(error) => {
@@ -122,28 +123,28 @@ impl InterPartitionIndex {
     }
 
     /// Sends the message, hidden until the entity is changed or its writer is given up.
-    async fn announce(&self, notice: &Notice) -> Result<MessageReceipt> {
+    async fn announce(&self, notice: &Notice, pause: Duration) -> Result<MessageReceipt> {
         let options = SendMessageOptions {
-            visibility_timeout: Some(self.settle_after),
+            visibility_timeout: Some(pause),
             time_to_live: Some(TimeToLive::Forever),
             ..Default::default()
         };
         Ok(self.queue.send_json(notice, Some(options)).await?.receipt)
     }
 
-    /// Shows the message to the workers: the entity is changed.
-    async fn release(&self, notice: Option<(Notice, MessageReceipt)>) -> Result<()> {
+    /// Shows the message to the workers after a pause: the entity is changed, or may be.
+    async fn show(&self, notice: Option<(Notice, MessageReceipt)>, pause: Duration) -> Result<()> {
         let Some((notice, mut receipt)) = notice else { return Ok(()) };
-        let now = MessageUpdate::visible_after(Duration::ZERO);
-        match self.queue.update_message(&mut receipt, now, None).await {
+        let update = MessageUpdate::visible_after(pause);
+        match self.queue.update_message(&mut receipt, update, None).await {
             Ok(_) => Ok(()),
             // A worker has seen it too early, because this writer was stopped for too long: it gets another.
             Err(error) if is_lost(&error) => {
-                let forever = Some(TimeToLive::Forever);
-                let options = SendMessageOptions { time_to_live: forever, ..Default::default() };
-                self.queue.send_json(&notice, Some(options)).await.map(|_| ()).map_err(|error| {
-                    error.with_context("the entity was changed, and its indexes need a repair")
-                })
+                match self.announce(&notice, pause).await {
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(error
+                        .with_context("the entity may be changed, and its indexes need a repair")),
+                }
             }
             // It appears by itself, later.
             Err(error) => {

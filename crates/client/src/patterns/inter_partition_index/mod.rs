@@ -23,8 +23,10 @@
 //! either no change, or a message that appears by itself after [a minute](InterPartitionIndex::settle_after). The message
 //! does not say what the entries are to be, but which: the worker reads the entity, makes the entries what it says, and reads it
 //! again; if it was changed meanwhile, all over. So messages can come twice, late, in any order and to several workers: the
-//! last one to write an entry has seen the entity that the entry is of. [`repair`](InterPartitionIndex::repair) makes right
-//! what nobody wrote a message for, such as entities that were there before the index.
+//! last one to write an entry has seen the entity that the entry is of. A writer that was stopped for so long that a
+//! worker has seen the message before the change sends another one; only if it dies in that very moment is there an index to
+//! repair. [`repair`](InterPartitionIndex::repair) also makes right what nobody wrote a message for, such as entities that
+//! were there before the index.
 //!
 //! [`InterPartitionIndex`] shows it.
 
