@@ -41,6 +41,9 @@ fn print(report: &CheckReport, options: &CheckOptions) -> std::io::Result<()> {
         "Found {} accounts, {} tables, {} entities; {} dropped tables await the sweeper",
         report.accounts, report.tables, report.entities, report.dropped_tables
     )?;
+    if report.queues > 0 {
+        writeln!(stdout, "Found {} queues, {} messages", report.queues, report.messages)?;
+    }
     if files.leftovers > 0 {
         writeln!(
             stdout,

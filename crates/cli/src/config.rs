@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use tavola_server::SERVICES;
 use tavola_server::config::{
     AccountConfig, AccountKey, BearerConfig, Config, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY,
-    KEEP_ALIVE, KeySource, Limits, Service, ServiceConfig, Storage, TlsFiles, default_roles,
+    KEEP_ALIVE, KeySource, Limits, Service, ServiceConfig, Storage, TlsFiles,
 };
 
 use crate::options::{BearerOptions, ListenOptions, Secret, ServeOptions};
@@ -226,13 +226,11 @@ fn bearer(options: &BearerOptions) -> anyhow::Result<BearerConfig> {
         _ => bail!("[bearer] needs either jwks-file or jwks-url"),
     };
     ensure!(!options.audiences.is_empty(), "[bearer] needs at least one audience");
-    let mut roles = default_roles();
-    roles.extend(options.roles.clone());
     Ok(BearerConfig {
         issuer: options.issuer.clone(),
         audiences: options.audiences.clone(),
         keys,
-        roles,
+        roles: options.roles.clone(),
         allow_http: options.allow_http,
     })
 }

@@ -81,8 +81,9 @@ pub struct BearerConfig {
     /// Any of these must be the token's audience.
     pub audiences: Vec<String>,
     pub keys: KeySource,
-    /// Permission letters by role, as in an account SAS: `r`ead, `a`dd, `u`pdate and `d`elete entities, `l`ist,
-    /// `c`reate and `d`elete tables; `r` and `w` also read and write the service properties.
+    /// Permission letters by role, for every service, as in an account SAS: `r`ead, `a`dd, `u`pdate and `d`elete entities or
+    /// messages, `p`rocess messages, `l`ist, `c`reate and `d`elete tables or queues; `r` and `w` also read and write the
+    /// service properties. [Azure's own roles](default_roles) count beside them.
     pub roles: BTreeMap<String, String>,
     /// Take tokens over plain HTTP, for a server behind a proxy that ends TLS.
     pub allow_http: bool,
@@ -136,13 +137,20 @@ impl Default for Limits {
     }
 }
 
-/// The roles of Azure's own that are understood without being configured.
-pub fn default_roles() -> BTreeMap<String, String> {
-    [
-        ("Storage Table Data Contributor", "raudlc"),
-        ("Storage Table Data Owner", "raudlc"),
-        ("Storage Table Data Reader", "rl"),
-    ]
-    .map(|(role, letters)| (role.to_owned(), letters.to_owned()))
-    .into()
+/// The roles of Azure's own that are understood without being configured, by service: those of one say nothing of another.
+pub fn default_roles(service: Service) -> &'static [(&'static str, &'static str)] {
+    match service {
+        Service::Blob => &[],
+        Service::Queue => &[
+            ("Storage Queue Data Contributor", "rwdlacup"),
+            ("Storage Queue Data Message Processor", "rp"),
+            ("Storage Queue Data Message Sender", "a"),
+            ("Storage Queue Data Reader", "rl"),
+        ],
+        Service::Table => &[
+            ("Storage Table Data Contributor", "raudlc"),
+            ("Storage Table Data Owner", "raudlc"),
+            ("Storage Table Data Reader", "rl"),
+        ],
+    }
 }

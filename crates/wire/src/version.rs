@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{ErrorCode, Result};
+use crate::error::{ErrorCode, Result, StorageError};
 
 /// A version of the service, `YYYY-MM-DD`. Every date is served; versions compare by date.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +22,11 @@ impl ServiceVersion {
     /// # Errors
     /// 400 `InvalidHeaderValue` when it is not a date.
     pub fn parse(text: &str) -> Result<Self> {
-        Self::from_text(text.trim_ascii()).ok_or_else(|| ErrorCode::InvalidHeaderValue.into())
+        Self::from_text(text.trim_ascii()).ok_or_else(|| {
+            StorageError::new(ErrorCode::InvalidHeaderValue)
+                .element("HeaderName", "x-ms-version")
+                .element("HeaderValue", text.to_owned())
+        })
     }
 
     fn from_text(text: &str) -> Option<Self> {

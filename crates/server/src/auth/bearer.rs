@@ -10,14 +10,14 @@ use http::header::WWW_AUTHENTICATE;
 use jsonwebtoken::jwk::{AlgorithmParameters, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
-use tavola_wire::ServiceVersion;
 use tavola_wire::auth::sas::{Grant, Permissions, ResourceTypes};
 use tavola_wire::{ErrorCode, StorageError};
+use tavola_wire::{Service, ServiceVersion};
 
 use super::permit::Identity;
 use super::token_signature;
 use crate::auth::jwks;
-use crate::config::{BearerConfig, KeySource};
+use crate::config::{BearerConfig, KeySource, default_roles};
 use crate::error::Result;
 use crate::request::head::RequestHead;
 use crate::request::reply::Reply;
@@ -58,7 +58,7 @@ struct Keys {
 /// Why tokens cannot be checked at all.
 #[derive(Debug, thiserror::Error)]
 pub enum BearerError {
-    #[error("role {role:?} has permissions {letters:?}; expected letters of \"raudlcw\"")]
+    #[error("role {role:?} has permissions {letters:?}; expected letters of \"raudlcwp\"")]
     Permissions { role: String, letters: String },
     #[error("cannot load the issuer's keys")]
     Keys(#[from] jwks::JwksError),
@@ -86,7 +86,7 @@ impl BearerVerifier {
     }
 
     /// What the bearer of this token may do.
-    async fn grant(&self, token: &str) -> Result<Grant> {
+    async fn grant(&self, head: &RequestHead<'_>, token: &str) -> Result<Grant> {
         let claims = match self.claims(token) {
             Err(Unverified::UnknownKey) if self.refresh().await => self.claims(token),
             claims => claims,
@@ -95,8 +95,8 @@ impl BearerVerifier {
         let permissions = claims
             .roles
             .iter()
-            .filter_map(|role| self.roles.get(role))
-            .fold(Permissions::NONE, |all, role| all | *role);
+            .filter_map(|role| self.roles.get(role).copied().or_else(|| default_role(head, role)))
+            .fold(Permissions::NONE, |all, role| all | role);
         Ok(Grant::Account { resource_types: ResourceTypes::ALL, permissions })
     }
 
@@ -194,6 +194,17 @@ pub(crate) async fn authenticate(
     })
 }
 
+/// What a role of Azure's own allows at the service that is asked.
+fn default_role(head: &RequestHead<'_>, role: &str) -> Option<Permissions> {
+    // None of the roles for queues is for the service itself.
+    if head.service == Service::Queue && head.query.parameter("restype").is_some() {
+        return None;
+    }
+    let roles = default_roles(head.service);
+    let (_, letters) = roles.iter().find(|(name, _)| *name == role)?;
+    Permissions::parse_account(letters)
+}
+
 async fn verify(
     verifier: Option<&BearerVerifier>,
     head: &RequestHead<'_>,
@@ -205,7 +216,7 @@ async fn verify(
     if !head.peer.tls && !verifier.config.allow_http {
         return Err(refused("bearer tokens are taken over TLS alone"));
     }
-    verifier.grant(token).await
+    verifier.grant(head, token).await
 }
 
 fn refused(reason: impl Into<String>) -> StorageError {

@@ -2,9 +2,12 @@
 
 use tavola_engine::{Decision, EmbeddedEngine, EmbeddedOptions, Engine, Transition, WriteSet};
 use tavola_wire::Service;
+use tavola_wire::queue::MessageId;
+use tavola_wire::queue::metadata::Metadata;
 use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
 
 use super::*;
+use crate::storage::layout::message::{MessageKeys, Moment, Place};
 use crate::storage::layout::{EntityKeys, Kind};
 
 struct Put(Vec<(Bytes, Bytes)>);
@@ -35,6 +38,15 @@ fn table_key(account: u64, name: &str) -> Bytes {
 
 fn properties_key(account: u64) -> Bytes {
     Key::Properties { account: AccountId(account), service: Service::Table }.encode()
+}
+
+fn queue_key(account: u64, name: &str) -> Bytes {
+    Key::Queue { account: AccountId(account), name }.encode()
+}
+
+fn queue(store: u64) -> Bytes {
+    let (created, metadata) = (Ticks::MIN_STORED, Metadata::default());
+    QueueRecord { store: StoreId(store), created, metadata, policies: Bytes::new() }.encode()
 }
 
 fn dropped_key(id: u64) -> Bytes {
@@ -131,6 +143,21 @@ fn rows_that_nobody_wrote_are_told() {
         (entity_keys.key("p", "x"), longer.into(), "its properties cannot all be read"),
         (entity_keys.key("p", "x"), entity(&["A", "A"]), "two properties have the same name"),
         (entity_keys.key("p", "x"), entity(&["1A"]), "a property's name is not legal"),
+        (Key::Features.encode(), Bytes::from_static(b"\x01\x05other"), "does not know"),
+        (Key::ClockMark.encode(), Bytes::from_static(b"\x01"), "no mark of the clock"),
+        (queue_key(1, "orders"), Bytes::from_static(b"x"), "queue record cannot be read"),
+        (queue_key(1, "Orders"), queue(3), "its name is not legal"),
+        (queue_key(2, "orders"), queue(3), "it belongs to no account"),
+        (queue_key(1, "orders"), queue(9), "id 9 was never given out"),
+        (queue_key(1, "orders"), queue(2), "also stands for something"),
+        (MessageKeys(StoreId(1)).header(Place::MIN), Bytes::new(), "it belongs to no queue"),
+        (MessageKeys(StoreId(3)).header(Place::MIN), Bytes::new(), "header of a message"),
+        (
+            MessageKeys(StoreId(3)).text(Moment(1), MessageId::MIN),
+            Bytes::new(),
+            "text of a message",
+        ),
+        (Key::LowMark { store: StoreId(1) }.encode(), Bytes::new(), "it belongs to no queue"),
     ];
     for (key, value, expected) in wrong {
         let mut rows = sound();

@@ -2,3 +2,4 @@
 
 pub(crate) mod check;
 pub(crate) mod salvage;
+mod salvaged_messages;

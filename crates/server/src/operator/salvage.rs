@@ -12,7 +12,7 @@
 //! Whoever wants to read them configures an account of that name. A dropped table whose mark is lost comes back as
 //! such a table, if its entities were not swept. Rows whose value is not what the format says are left out.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -21,12 +21,11 @@ use tavola_engine::{
     Transition, WriteSet,
 };
 use tavola_wire::Ticks;
-use tavola_wire::queue::MessageId;
 use tavola_wire::queue::metadata::Metadata;
 use tavola_wire::table::stored::EntityRef;
 
+use super::salvaged_messages::{MESSAGE_FAMILIES, Messages};
 use crate::storage::features;
-use crate::storage::layout::message::{Header, HeaderText, Moment, Place, decode_text};
 use crate::storage::layout::{
     AccountId, Dropped, Family, Key, KeyError, QueueRecord, Record, StoreId, TableId, TableRecord,
     account, mark, properties, sequence,
@@ -223,7 +222,7 @@ impl Catalogue {
                 return self.messages.see_header(store, place, value);
             }
             Ok(Key::MessageText { store, expires, id }) => {
-                self.messages.texts.insert((store, expires, id));
+                self.messages.see_text(store, expires, id);
                 return Ok(());
             }
             Ok(Key::ClockMark) => {
@@ -372,60 +371,6 @@ impl Catalogue {
         self.rows.push((QueueRecord::key(AccountId(account), &name), record.encode()));
         self.queues.insert(id, (account, name));
         self.has_queues = true;
-    }
-}
-
-const MESSAGE_FAMILIES: [u8; 2] = [Family::Message as u8, Family::MessageText as u8];
-
-/// The messages of all queues: a header goes with its text, or not at all.
-#[derive(Default)]
-struct Messages {
-    /// Headers by the id that they are under.
-    counts: BTreeMap<u64, u64>,
-    /// Texts in rows of their own that headers speak of, and those that were seen.
-    wanted: HashSet<(StoreId, Moment, MessageId)>,
-    texts: HashSet<(StoreId, Moment, MessageId)>,
-    /// Ids that stand for a queue, or for one that was dropped.
-    owners: BTreeSet<u64>,
-}
-
-impl Messages {
-    fn see_header(
-        &mut self,
-        store: StoreId,
-        place: Place,
-        value: &[u8],
-    ) -> Result<(), &'static str> {
-        let header = Header::decode(value).ok_or("the header of a message is damaged")?;
-        *self.counts.entry(store.0).or_default() += 1;
-        if matches!(header.text, HeaderText::Row(_)) {
-            self.wanted.insert((store, header.expires, place.id));
-        }
-        Ok(())
-    }
-
-    /// Whether a row of a message is copied; with the second reading.
-    fn check(&self, key: &[u8], value: &Bytes) -> Result<(), &'static str> {
-        let store = match Key::decode(key) {
-            Ok(Key::Message { store, place }) => {
-                // Told with the first reading.
-                let Some(header) = Header::decode(value) else { return Err("it is damaged") };
-                let text = (store, header.expires, place.id);
-                if matches!(header.text, HeaderText::Row(_)) && !self.texts.contains(&text) {
-                    return Err("the text of the message is lost");
-                }
-                store
-            }
-            Ok(Key::MessageText { store, expires, id }) => {
-                decode_text(value).ok_or("the text of a message is damaged")?;
-                if !self.wanted.contains(&(store, expires, id)) {
-                    return Err("the message of this text is lost");
-                }
-                store
-            }
-            _ => return Err("its key cannot be read"),
-        };
-        if self.owners.contains(&store.0) { Ok(()) } else { Err("it belongs to no queue") }
     }
 }
 

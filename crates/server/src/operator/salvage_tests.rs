@@ -1,9 +1,13 @@
 //! What is made up for rows that others depend on, and that the result is always sound.
 
+use tavola_wire::queue::MessageId;
 use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
 
 use super::*;
 use crate::operator::check::check;
+use crate::storage::layout::message::{
+    Header, HeaderText, MessageKeys, Moment, Place, encode_text,
+};
 use crate::storage::layout::{EntityKeys, Kind};
 
 fn dropped() -> Dropped {
@@ -129,4 +133,57 @@ fn a_folder_with_something_in_it_is_no_target() {
     let error = salvage(folder.path().join("none"), folder.path().join("to"), |_| {}).unwrap_err();
     assert!(matches!(error, SalvageError::Source(_)) && error.is_usage(), "{error}");
     assert!(!folder.path().join("to").exists());
+}
+
+/// A queue with a short and a long message, and what is left of another one.
+fn with_queues() -> Vec<(Bytes, Bytes)> {
+    let record = QueueRecord {
+        store: StoreId(6),
+        created: Ticks::MIN_STORED,
+        metadata: Metadata::default(),
+        policies: Bytes::new(),
+    };
+    let header = |text: HeaderText| Header {
+        inserted: Ticks::MIN_STORED,
+        expires: Moment::NEVER,
+        dequeue_count: 0,
+        is_updated: false,
+        text,
+    };
+    let place = |number: u8| Place { visible: Moment(7), id: MessageId([number; 16]) };
+    let (short, long) = (HeaderText::Inline("short".into()), HeaderText::Row(1000));
+    let (keys, lost) = (MessageKeys(StoreId(6)), MessageKeys(StoreId(7)));
+    let text = |number: u8| keys.text(Moment::NEVER, MessageId([number; 16]));
+    let mut rows = sound();
+    rows.retain(|(key, _)| *key != Key::Sequence.encode());
+    rows.extend([
+        (Key::Sequence.encode(), sequence::encode(8)),
+        (Key::Features.encode(), features::of_queues()),
+        (Key::ClockMark.encode(), mark::encode_clock(Ticks::MIN_STORED)),
+        (Key::LowMark { store: StoreId(6) }.encode(), mark::encode_low(Place::MIN)),
+        (QueueRecord::key(AccountId(1), "orders"), record.encode()),
+        (keys.header(place(1)), header(short.clone()).encode()),
+        (keys.header(place(2)), header(long.clone()).encode()),
+        (text(2), encode_text(&[b'x'; 1000])),
+        // Without its text, and a text without its message.
+        (keys.header(place(3)), header(long).encode()),
+        (text(4), encode_text(b"left over")),
+        // Without its queue.
+        (lost.header(place(5)), header(short).encode()),
+    ]);
+    rows
+}
+
+#[test]
+fn messages_go_with_their_texts_and_get_a_queue() {
+    let report = salvaged(with_queues());
+    assert_eq!((report.queues, report.messages), (2, 3));
+    assert_eq!(report.senseless_count, 2, "{:?}", report.senseless);
+    let of_queue = report.made_up.iter().find(|line| line.contains("queue recovered-7"));
+    assert!(of_queue.is_some_and(|line| line.contains("1 messages")), "{:?}", report.made_up);
+    // The folder says of itself that it has queues, also when that row was lost.
+    let mut rows = with_queues();
+    rows.retain(|(key, _)| *key != Key::Features.encode());
+    let report = salvaged(rows);
+    assert!(report.made_up.iter().any(|line| line.contains("features")), "{:?}", report.made_up);
 }

@@ -5,6 +5,7 @@ use tavola_wire::auth::sas::{AccountSasSpec, Permissions, QueueSasSpec, Resource
 use tavola_wire::auth::shared_key::Scheme;
 
 use super::client::{QueueClient, document, key, shared_client};
+use crate::server::bearer::{Issuer, claims, serve};
 use crate::support::http::Response;
 use crate::support::{ACCOUNT, Credentials, minutes_from_now};
 
@@ -178,4 +179,43 @@ fn signatures_cover_the_request() {
     let request = owner.request("POST", format!("/{queue}/messages"));
     let request = request.header("Content-Type", "application/atom+xml;charset=\"utf-8\"");
     request.body(document("b")).send().expect(201);
+}
+
+/// Section 7.6: a role for queues says nothing of tables, and the other way round.
+#[test]
+fn roles_of_queues_are_for_queues() {
+    let issuer = Issuer::new("one");
+    let server = serve(&[&issuer], "allow-http = true");
+    let owner = QueueClient::new(&server);
+    let queue = owner.new_queue();
+    let token = |role: &str| Credentials::Bearer(issuer.token(&claims(&[role])));
+    let everything = [
+        "peek",
+        "metadata",
+        "put",
+        "update",
+        "get",
+        "delete",
+        "set metadata",
+        "clear",
+        "list",
+        "create",
+    ];
+    for (role, expected) in [
+        ("Storage Queue Data Contributor", &everything[..]),
+        ("Storage Queue Data Reader", &["peek", "metadata", "list"]),
+        ("Storage Queue Data Message Sender", &["put"]),
+        ("Storage Queue Data Message Processor", &["peek", "metadata", "get", "delete"]),
+        ("Storage Table Data Contributor", &[]),
+        ("Auditor", &["peek", "metadata"]),
+    ] {
+        let client = owner.with(token(role));
+        assert_eq!(allowed(&attempts(&client, &owner, &queue)), expected, "{role}");
+        owner.delete(format!("/{queue}/messages")).expect(204);
+    }
+    let contributor = owner.with(token("Storage Queue Data Contributor"));
+    let properties = "/?restype=service&comp=properties";
+    contributor.get(properties).expect_error(403, "AuthorizationPermissionMismatch");
+    let tables = crate::support::Client::with(&server, token("Storage Queue Data Contributor"));
+    tables.get("/Tables").send().expect_error(403, "AuthorizationPermissionMismatch");
 }

@@ -59,7 +59,7 @@ pub(crate) fn claims(roles: &[&str]) -> Value {
 }
 
 /// A server that trusts these keys.
-fn serve(keys: &[&Issuer], more: &str) -> Arc<Server> {
+pub(crate) fn serve(keys: &[&Issuer], more: &str) -> Arc<Server> {
     let folder = tempfile::tempdir().expect("a folder");
     write_keys(folder.path(), keys);
     std::fs::write(folder.path().join("tavola.toml"), config(more)).expect("a file");

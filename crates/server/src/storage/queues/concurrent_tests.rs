@@ -4,11 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
+use tavola_wire::queue::MessageId;
+
 use super::tests::{SECOND, World};
 
 const PRODUCERS: usize = 4;
 const CONSUMERS: usize = 8;
 const MESSAGES: usize = 300;
+
+/// Who has claimed a message, and how often it was got.
+type Claims = BTreeMap<MessageId, (Option<usize>, u32)>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_message_is_lost_or_claimed_twice_in_memory() {
@@ -23,8 +28,7 @@ async fn no_message_is_lost_or_claimed_twice_on_disk() {
 
 async fn race(world: Arc<World>) {
     let put: Arc<Mutex<BTreeSet<_>>> = Arc::default();
-    // Who has claimed a message, and how often it was got.
-    let claims: Arc<Mutex<BTreeMap<_, (Option<usize>, u32)>>> = Arc::default();
+    let claims: Arc<Mutex<Claims>> = Arc::default();
     let mut tasks = tokio::task::JoinSet::new();
     for producer in 0..PRODUCERS {
         let (world, put) = (Arc::clone(&world), Arc::clone(&put));

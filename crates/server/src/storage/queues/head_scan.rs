@@ -26,10 +26,10 @@ impl Queues {
         let mut taken = Taken::new(live);
         let mut found = Refill::Found;
         loop {
-            let before = taken.places().len();
+            let before = taken.len();
             let may_have_more = live.take_ready(&mut taken, messages_max, now);
             // A message that is being put, or one that was found twice, is not waited for.
-            let is_stuck = taken.places().len() == before && found != Refill::NotDone;
+            let is_stuck = taken.len() == before && found != Refill::NotDone;
             if !may_have_more || found == Refill::Nothing || (is_stuck && before > 0) {
                 return Ok(taken);
             }

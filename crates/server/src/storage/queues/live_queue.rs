@@ -113,14 +113,14 @@ impl LiveQueue {
     /// Moves messages that are ready to `taken`, up to so many in all. Answers whether there may be more to look for.
     pub(super) fn take_ready(&self, taken: &mut Taken, messages_max: usize, now: Moment) -> bool {
         let mut head = self.head();
-        while taken.places.len() < messages_max {
+        while taken.len() < messages_max {
             let Some(candidate) = head.ready.pop_front() else { break };
             // An expired one stays where it is, until it is swept. One may be found twice while others are on their way.
-            if candidate.expires > now && !taken.places.contains(&candidate.place) {
-                taken.places.push(candidate.place);
+            if candidate.expires > now && !taken.holds(candidate.place) {
+                taken.candidates.push(candidate);
             }
         }
-        taken.places.len() < messages_max && head.low.visible <= now
+        taken.len() < messages_max && head.low.visible <= now
     }
 
     /// Whether messages are ready, or there are none; `None` if one has to look.
@@ -169,15 +169,15 @@ impl LiveQueue {
 
     /// Begins a write that puts a message at this moment.
     pub(super) fn begin_write(self: &Arc<Self>, visible: Moment) -> Writing {
-        self.begin(Some(visible), Place::first_at(visible), false)
+        self.begin(Some(visible), Vec::new())
     }
 
     /// Begins a write that puts no message anywhere.
     pub(super) fn begin_delete(self: &Arc<Self>) -> Writing {
-        self.begin(None, Place::END, false)
+        self.begin(None, Vec::new())
     }
 
-    fn begin(self: &Arc<Self>, visible: Option<Moment>, lowest: Place, is_claim: bool) -> Writing {
+    fn begin(self: &Arc<Self>, visible: Option<Moment>, claimed: Vec<Candidate>) -> Writing {
         let mut head = self.head();
         if let Some(visible) = visible {
             *head.writes.entry(visible).or_default() += 1;
@@ -185,8 +185,8 @@ impl LiveQueue {
             head.low = head.low.min(place);
             head.unseen = head.unseen.map(|unseen| unseen.min(place));
         }
-        head.claims += usize::from(is_claim);
-        Writing { live: Arc::clone(self), visible, lowest, is_claim, is_finished: false }
+        head.claims += usize::from(!claimed.is_empty());
+        Writing { live: Arc::clone(self), visible, claimed, is_finished: false }
     }
 
     /// That a message expires then.
@@ -259,6 +259,15 @@ impl Head {
         self.writes.keys().next().map_or(Place::END, |visible| Place::first_at(*visible))
     }
 
+    /// Messages that were taken and not claimed are the next again.
+    fn give_back(&mut self, candidates: &[Candidate]) {
+        for candidate in candidates.iter().rev() {
+            self.ready.push_front(*candidate);
+        }
+        // Others may have given theirs back before.
+        self.ready.make_contiguous().sort_by_key(|candidate| candidate.place);
+    }
+
     /// A write that touches no place before this one may or may not be made.
     fn abandon(&mut self, lowest: Place) {
         self.low = self.low.min(lowest);
@@ -272,30 +281,37 @@ impl Head {
 /// Messages that one request has taken, to claim them. Dropped unused, they are looked for again.
 pub(super) struct Taken {
     live: Arc<LiveQueue>,
-    places: Vec<Place>,
+    candidates: Vec<Candidate>,
 }
 
 impl Taken {
     pub(super) fn new(live: &Arc<LiveQueue>) -> Self {
-        Self { live: Arc::clone(live), places: Vec::new() }
+        Self { live: Arc::clone(live), candidates: Vec::new() }
     }
 
-    pub(super) fn places(&self) -> &[Place] {
-        &self.places
+    pub(super) fn len(&self) -> usize {
+        self.candidates.len()
+    }
+
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.candidates.iter().map(|candidate| candidate.place)
+    }
+
+    fn holds(&self, place: Place) -> bool {
+        self.places().any(|other| other == place)
     }
 
     /// Begins the write that moves them to this moment.
     pub(super) fn begin_write(mut self, visible: Moment) -> Writing {
-        let lowest = self.places.iter().min().copied().unwrap_or(Place::END);
-        self.places.clear();
-        self.live.begin(Some(visible), lowest.min(Place::first_at(visible)), true)
+        let candidates = std::mem::take(&mut self.candidates);
+        self.live.begin(Some(visible), candidates)
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        if let Some(lowest) = self.places.iter().min() {
-            self.live.head().abandon(*lowest);
+        if !self.candidates.is_empty() {
+            self.live.head().give_back(&self.candidates);
         }
     }
 }
@@ -304,9 +320,8 @@ impl Drop for Taken {
 pub(super) struct Writing {
     live: Arc<LiveQueue>,
     visible: Option<Moment>,
-    /// The lowest place that it touches.
-    lowest: Place,
-    is_claim: bool,
+    /// The messages that it moves there, if it is a claim.
+    claimed: Vec<Candidate>,
     is_finished: bool,
 }
 
@@ -317,14 +332,21 @@ impl Writing {
         let live = Arc::clone(&self.live);
         let mut head = live.head();
         head.changes += change;
-        if change < 0 || self.is_claim {
-            head.removed += 1;
-        }
+        head.removed += self.claimed.len() as u64 + u64::from(change < 0);
         self.end(&mut head);
     }
 
+    /// It was certainly not made.
+    pub(super) fn refused(mut self) {
+        self.is_finished = true;
+        let live = Arc::clone(&self.live);
+        let mut head = live.head();
+        self.end(&mut head);
+        head.give_back(&self.claimed);
+    }
+
     fn end(&self, head: &mut Head) {
-        head.claims -= usize::from(self.is_claim);
+        head.claims -= usize::from(!self.claimed.is_empty());
         if let Some(visible) = self.visible
             && let Some(count) = head.writes.get_mut(&visible)
         {
@@ -344,6 +366,8 @@ impl Drop for Writing {
         let live = Arc::clone(&self.live);
         let mut head = live.head();
         self.end(&mut head);
-        head.abandon(self.lowest);
+        let visible = self.visible.map_or(Place::END, Place::first_at);
+        let places = self.claimed.iter().map(|candidate| candidate.place);
+        head.abandon(places.fold(visible, Place::min));
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use tavola_engine::{AnyEngine, Engine, Reader};
+use tavola_engine::{AnyEngine, Engine, Error as EngineError, Reader, Transition};
 use tavola_wire::Ticks;
 use tavola_wire::queue::metadata::Metadata;
 use tavola_wire::queue::receipt::MadeBy;
@@ -26,7 +26,7 @@ use tavola_wire::queue::{MessageId, PopReceipt, QueueName};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 use self::head_scan::PeekScan;
-use self::live_queue::LiveQueue;
+use self::live_queue::{LiveQueue, Writing};
 use self::registry::Registry;
 use self::stamps::Stamps;
 use self::transitions::{Claim, DeleteMessage, PutMessage, UpdateMessage};
@@ -223,8 +223,7 @@ impl Queues {
         let (text, row) = split_text(queue.keys(), expires, id, text);
         let header = Header { inserted: now, expires, dequeue_count: 0, is_updated: false, text };
         let put = PutMessage::new(queue.keys().header(place), header.encode(), row, body);
-        let writing = queue.live.begin_write(visible);
-        self.engine.transact(put).await?;
+        let ((), writing) = self.commit(put, queue.live.begin_write(visible)).await?;
         writing.finish(1);
         queue.live.note_expiry(expires);
         let receipt = receipt(visible, &header);
@@ -246,15 +245,15 @@ impl Queues {
         loop {
             let horizon = self.stamps.next().await?.into();
             let taken = self.take(&queue.live, messages_max, horizon).await?;
-            if taken.places().is_empty() {
+            if taken.len() == 0 {
                 return Ok(Vec::new());
             }
             // ORDER: after waiting for others, so that nobody hides a message until a moment that is past.
             let now = self.stamps.next().await?;
             let visible = after(now, hidden_for);
-            let claim = Claim::new(queue.keys(), taken.places().to_vec(), now.into(), visible);
-            let writing = taken.begin_write(visible);
-            let claimed = self.engine.transact(claim).await?;
+            let places = taken.places().collect();
+            let claim = Claim::new(queue.keys(), places, now.into(), visible);
+            let (claimed, writing) = self.commit(claim, taken.begin_write(visible)).await?;
             writing.finish(0);
             if !claimed.is_empty() {
                 let store = queue.live.store;
@@ -311,8 +310,7 @@ impl Queues {
         }
         let to = Place { visible, id };
         let update = UpdateMessage::new(queue.keys(), place, to, receipt, now.into(), text, body);
-        let writing = queue.live.begin_write(visible);
-        let updated = self.engine.transact(update).await?;
+        let (updated, writing) = self.commit(update, queue.live.begin_write(visible)).await?;
         writing.finish(0);
         if updated.is_some() {
             queue.live.forget(place);
@@ -335,8 +333,7 @@ impl Queues {
         let now = self.stamps.next().await?.into();
         let place = Place { visible: receipt.next_visible.into(), id };
         let delete = DeleteMessage::new(queue.keys(), place, receipt, now);
-        let writing = queue.live.begin_delete();
-        let is_deleted = self.engine.transact(delete).await?;
+        let (is_deleted, writing) = self.commit(delete, queue.live.begin_delete()).await?;
         writing.finish(if is_deleted { -1 } else { 0 });
         if is_deleted {
             queue.live.forget(place);
@@ -398,6 +395,32 @@ impl Queues {
     fn count_scan(&self, rows: usize) {
         self.scans.fetch_add(1, Ordering::Relaxed);
         self.rows_scanned.fetch_add(rows as u64, Ordering::Relaxed);
+    }
+
+    /// Makes a change, of which the queue knows in memory.
+    async fn commit<T: Transition>(
+        &self,
+        transition: T,
+        writing: Writing,
+    ) -> Result<(T::Verdict, Writing)> {
+        match self.engine.transact(transition).await {
+            Ok(verdict) => Ok((verdict, writing)),
+            Err(error) => {
+                // Of others it is not known whether the change was made.
+                let is_certain = matches!(
+                    error,
+                    EngineError::Busy
+                        | EngineError::Full
+                        | EngineError::GuardFailed
+                        | EngineError::Unavailable(_)
+                        | EngineError::Panicked(_)
+                );
+                if is_certain {
+                    writing.refused();
+                }
+                Err(error.into())
+            }
+        }
     }
 
     /// Passes the gate of a queue.

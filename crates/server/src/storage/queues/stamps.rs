@@ -15,7 +15,8 @@ use crate::clock::hybrid::{HybridClock, TimeSource};
 use crate::storage::layout::{Key, mark};
 use crate::storage::{Error, Result};
 
-/// How far ahead the mark is set. After a crash the clock is ahead of the wall clock by up to this much.
+/// How far ahead the mark is set. After a crash the clock is ahead of the wall clock by up to this much, and half as much
+/// again where the mark was moved before anybody had to wait for it.
 const AHEAD: i64 = 2 * Ticks::PER_SECOND;
 
 #[derive(Debug)]
