@@ -15,6 +15,7 @@ mod core;
 #[doc(hidden)]
 pub mod macros;
 pub mod patterns;
+pub mod queue;
 mod table;
 
 pub use self::core::builder::ClientBuilder;

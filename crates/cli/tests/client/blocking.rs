@@ -1,6 +1,10 @@
 //! The clients without async.
 
+use std::time::Duration;
+
+use tavola_client::blocking::queue::QueueServiceClient;
 use tavola_client::blocking::{TableClient, TableServiceClient};
+use tavola_client::queue::{MessageEncoding, MessageUpdate};
 use tavola_client::{Entity, ErrorExt, IfMatch, Operation, QueryOptions, UpdateMode, filter};
 
 use crate::support::{account, fresh_name};
@@ -48,6 +52,30 @@ fn a_program_without_a_runtime_can_do_everything() {
     assert!(policies.unwrap().unwrap().is_empty());
     service.delete_table(&name, None).unwrap();
     assert!(!table.delete_if_exists(None).unwrap());
+}
+
+#[test]
+fn queues_need_no_runtime_either() {
+    let account = account();
+    let service =
+        QueueServiceClient::from_connection_string(account.connection_string(), None).unwrap();
+    let name = fresh_name();
+    assert!(service.create_queue_if_not_exists(&name, None).unwrap());
+    let queue = service.queue_client(name.as_str()).unwrap();
+    queue.send_message("one", None).unwrap();
+    queue.clone().with_encoding(MessageEncoding::Base64).send_json(&2, None).unwrap();
+    assert_eq!(queue.get_properties(None).unwrap().approximate_message_count, 2);
+    assert_eq!(queue.peek_messages(None).unwrap()[0].text().unwrap(), "one");
+    let mut message = queue.receive_messages(None).unwrap().remove(0);
+    let update = MessageUpdate::visible_after(Duration::from_secs(60));
+    queue.update_message(&mut message.receipt, update, None).unwrap();
+    assert!(queue.delete_message_if_exists(&message.receipt, None).unwrap());
+    assert_eq!(queue.receive_messages(None).unwrap()[0].raw_text(), "Mg==");
+    assert!(service.list_queues(None).any(|queue| queue.unwrap().name == name));
+    let policies = queue.run(|queue| async move { queue.get_access_policies(None).await });
+    assert!(policies.unwrap().unwrap().is_empty());
+    service.delete_queue(&name, None).unwrap();
+    assert!(!queue.delete_if_exists(None).unwrap());
 }
 
 /// Several threads share a client.

@@ -83,6 +83,9 @@ async fn every_pattern_has_an_example_that_runs() {
     }
     let expected = [
         "intra_partition_index: found employee 000223 by mail",
+        "inter_partition_index: by mail alone: nobody, then Sales",
+        "eventually_consistent: current: false, archived: 1",
+        "queue_worker: 4 messages done, 1 among the dead letters",
         "index_entities: Jones is 000152 and 000153",
         "compound_key: reviews 000123_2011 and 000123_2012",
         "log_tail: the latest two of five are [4, 3]",

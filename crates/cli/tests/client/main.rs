@@ -12,6 +12,7 @@ mod examples;
 mod indexes;
 mod operations;
 mod patterns;
+mod queue;
 mod resume;
 mod retries;
 mod sas;

@@ -9,21 +9,29 @@ use tavola_client::patterns::client_join::SmallTable;
 use tavola_client::patterns::compound_key::{Compound, Padded};
 use tavola_client::patterns::data_series::DataSeries;
 use tavola_client::patterns::denormalization::Denormalization;
+use tavola_client::patterns::eventually_consistent::Archive;
 use tavola_client::patterns::heterogeneous::of_type;
 use tavola_client::patterns::high_volume_delete::{Period, TablePerPeriod};
 use tavola_client::patterns::index::Index;
 use tavola_client::patterns::index_entities::IndexEntities;
+use tavola_client::patterns::inter_partition_index::{InterPartitionIndex, Place};
 use tavola_client::patterns::intra_partition_index::IntraPartitionIndex;
 use tavola_client::patterns::log_tail::LogTail;
+use tavola_client::patterns::queue_worker::{JobError, QueueWorker};
 use tavola_client::patterns::spread_writes::Spread;
 use tavola_client::patterns::wide_entity::WideEntities;
+use tavola_client::queue::{Backoff, QueueClient, QueueServiceClient};
 use tavola_client::{
-    DateTime, Entity, Filter, KeyField, ROW_KEY, Result, TableClient, TableServiceClient, now,
+    DateTime, Entity, Filter, KeyField, ROW_KEY, Result, Stored, TableClient, TableServiceClient,
+    now,
 };
 
 /// The names of the patterns, as they are asked for.
-pub(super) const NAMES: [&str; 11] = [
+pub(super) const NAMES: [&str; 14] = [
     "intra_partition_index",
+    "inter_partition_index",
+    "eventually_consistent",
+    "queue_worker",
     "index_entities",
     "compound_key",
     "log_tail",
@@ -58,7 +66,17 @@ pub(super) async fn run(
         }
         let table = service.table_client(format!("{prefix}{index:02}"))?;
         table.create_if_not_exists(None).await?;
-        let shown = show(name, service, &table).await?;
+        let shown = match name {
+            "inter_partition_index" | "eventually_consistent" | "queue_worker" => {
+                let queues = QueueServiceClient::from_connection_string(connection, None)?;
+                let queue = queues.queue_client(table.name().to_ascii_lowercase())?;
+                queue.create_if_not_exists(None).await?;
+                let shown = show_with_queue(name, service, &table, &queues, &queue).await?;
+                queue.delete(None).await?;
+                shown
+            }
+            _ => show(name, service, &table).await?,
+        };
         table.delete(None).await?;
         writeln!(out, "{name}: {shown}")?;
     }
@@ -79,6 +97,71 @@ async fn show(name: &str, service: &TableServiceClient, table: &TableClient) -> 
         "client_join" => client_join(table).await,
         _ => heterogeneous(table).await,
     }
+}
+
+async fn show_with_queue(
+    name: &str,
+    service: &TableServiceClient,
+    table: &TableClient,
+    queues: &QueueServiceClient,
+    queue: &QueueClient,
+) -> Result<String> {
+    match name {
+        "inter_partition_index" => inter_partition_index(table, queue).await,
+        "eventually_consistent" => eventually_consistent(service, table, queue).await,
+        _ => queue_worker(queues, queue).await,
+    }
+}
+
+async fn inter_partition_index(table: &TableClient, queue: &QueueClient) -> Result<String> {
+    let employees = InterPartitionIndex::new(table.clone(), "empid_", queue.clone())
+        .with(Index::unique("email_", "Email"), Place::whole())?;
+    employees.save(&Entity::new("Sales", "000223").with("Email", "jonesj@contoso.com")).await?;
+    let by_email = employees.everywhere("email_")?;
+    let before = by_email.find::<Entity>("jonesj@contoso.com").await?;
+    // The worker, which runs somewhere else in a real program.
+    QueueWorker::new(queue.clone()).drain(employees.job::<Entity>()).await?;
+    let after = by_email.find::<Entity>("jonesj@contoso.com").await?;
+    let department = |found: Option<Stored<Entity>>| {
+        found.map_or_else(|| "nobody".to_owned(), |found| found.partition_key().to_owned())
+    };
+    Ok(format!("by mail alone: {}, then {}", department(before), department(after)))
+}
+
+async fn eventually_consistent(
+    service: &TableServiceClient,
+    current: &TableClient,
+    queue: &QueueClient,
+) -> Result<String> {
+    let archive = service.table_client(format!("{}Archive", current.name()))?;
+    archive.create_if_not_exists(None).await?;
+    current.insert_entity(&Entity::new("Sales", "000456"), None).await?;
+    let leavers = Archive::<Entity>::new(current.clone(), archive.clone(), queue.clone());
+    leavers.begin("Sales", "000456").await?;
+    QueueWorker::new(queue.clone()).drain(leavers.job()).await?;
+    let is_current =
+        current.get_entity_if_exists::<Entity>("Sales", "000456", None).await?.is_some();
+    let archived = archive.query_entities::<Entity>(None).try_collect::<Vec<_>>().await?;
+    archive.delete(None).await?;
+    Ok(format!("current: {is_current}, archived: {}", archived.len()))
+}
+
+async fn queue_worker(queues: &QueueServiceClient, queue: &QueueClient) -> Result<String> {
+    for number in 0..5 {
+        queue.send_message(number.to_string(), None).await?;
+    }
+    let no_pause = Backoff { first: Duration::ZERO, longest: Duration::ZERO };
+    let worker = QueueWorker::new(queue.clone()).max_attempts(1).retry(no_pause);
+    let report = worker
+        .drain(|message| async move {
+            match message.text()?.as_ref() {
+                "3" => Err(JobError::poison("nobody likes it")),
+                _ => Ok(()),
+            }
+        })
+        .await?;
+    queues.delete_queue_if_exists(&format!("{}-poison", queue.name()), None).await?;
+    Ok(format!("{} messages done, {} among the dead letters", report.done, report.dead_lettered))
 }
 
 async fn intra_partition_index(table: &TableClient) -> Result<String> {

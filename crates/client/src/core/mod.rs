@@ -16,5 +16,6 @@ pub(crate) mod response;
 pub(crate) mod result;
 pub(crate) mod service;
 pub(crate) mod shared_key_policy;
+pub(crate) mod stop;
 pub(crate) mod transport;
 pub(crate) mod transport_error;

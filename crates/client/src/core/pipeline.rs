@@ -49,7 +49,7 @@ pub(crate) struct Call<'a> {
     pub resource: &'a str,
     /// Query names and values, not yet encoded.
     pub query: &'a [(&'a str, &'a str)],
-    pub headers: &'a [(&'static str, &'a str)],
+    pub headers: &'a [(&'a str, &'a str)],
     pub body: Vec<u8>,
     pub format: Format,
 }
@@ -223,7 +223,7 @@ impl ServicePipeline {
             request.set_body(call.body);
         }
         for (name, value) in call.headers {
-            request.insert_header(*name, (*value).to_owned());
+            request.insert_header((*name).to_owned(), (*value).to_owned());
         }
         request
     }

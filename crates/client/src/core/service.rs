@@ -3,6 +3,7 @@
 use azure_core::http::Request;
 
 use super::credential::SharedKeyCredential;
+use super::result::Result;
 
 /// The parameters of a service. Each service's folder has one constant of this type.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub(crate) struct ServiceSpec {
     /// The value of `x-ms-version`.
     pub api_version: &'static str,
     /// The value of `Authorization` for a request of this date.
-    pub sign: fn(&Request, &str, &SharedKeyCredential) -> String,
+    pub sign: fn(&Request, &str, &SharedKeyCredential) -> Result<String>,
     /// Code and message of an error's body; `None` for a body that is no error of this service.
     pub read_error: fn(&[u8]) -> Option<(String, String)>,
 }

@@ -27,7 +27,7 @@ impl Policy for SharedKeyPolicy {
         next: &[Arc<dyn Policy>],
     ) -> PolicyResult {
         let date = clock::http_date();
-        let authorization = (self.service.sign)(request, &date, &self.credential);
+        let authorization = (self.service.sign)(request, &date, &self.credential)?;
         request.insert_header(MS_DATE, date);
         request.insert_header(AUTHORIZATION, authorization);
         next[0].send(context, request, &next[1..]).await

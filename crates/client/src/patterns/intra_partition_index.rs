@@ -6,7 +6,7 @@
 //!
 //! **Use it** to find entities by two or three other values, or to list them in another order, within their partition and
 //! with full consistency. **Do not use it** when the other value is asked for without the partition key (that needs an
-//! inter-partition index), or when the entity is large and has many copies.
+//! [inter-partition index](super::inter_partition_index)), or when the entity is large and has many copies.
 //!
 //! **Cost**: a look-up by any of the values is one point query if the copy holds what is asked for, else two; lists and
 //! ranges are one query over the copies, and a point query for each entity that has to be fetched. A write is one point
@@ -106,7 +106,8 @@ impl IntraPartitionIndex {
     /// Keeps entities under this prefix and their ids, which are their row keys for everybody else.
     pub fn new(table: TableClient, prefix: impl Into<String>) -> Self {
         let (prefix, id_property) = (prefix.into(), ID_PROPERTY.to_owned());
-        Self { primaries: Primaries { table, prefix, id_property }, indexes: Vec::new() }
+        let primaries = Primaries { table, prefix, id_property, elsewhere: None };
+        Self { primaries, indexes: Vec::new() }
     }
 
     /// Names the property in which a copy holds the id of its entity, instead of `PrimaryRowKey`.

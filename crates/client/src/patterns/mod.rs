@@ -7,6 +7,9 @@
 //! | Pattern | For | Module |
 //! |---|---|---|
 //! | Intra-partition secondary index | finding by another value, always consistent | [`intra_partition_index`] |
+//! | Inter-partition secondary index | finding by another value without the partition key, consistent in the end | [`inter_partition_index`] |
+//! | Eventually consistent transactions | changes over partitions, tables and services | [`eventually_consistent`] |
+//! | Queue worker | work that is done later, at least once | [`queue_worker`] |
 //! | Index entities | finding many by a value that many share | [`index_entities`] |
 //! | Compound key | keys of several parts | [`compound_key`] |
 //! | Log tail | the newest first | [`log_tail`] |
@@ -20,19 +23,21 @@
 //!
 //! Full copy, partial copy, reference and composite key are the same choices in every index: [`index`].
 //!
-//! The patterns that need queues or blobs (inter-partition index, eventually consistent transactions, large entities, log
-//! data) come with the clients of those services.
+//! The patterns that need blobs (large entities, log data) come with the client of that service.
 
 pub mod client_join;
 pub mod compound_key;
 pub mod data_series;
 pub mod denormalization;
+pub mod eventually_consistent;
 pub mod heterogeneous;
 pub mod high_volume_delete;
 pub mod index;
 pub mod index_entities;
+pub mod inter_partition_index;
 pub mod intra_partition_index;
 pub mod log_tail;
+pub mod queue_worker;
 pub mod spread_writes;
 pub mod wide_entity;
 

@@ -61,7 +61,7 @@ pub(super) fn check_table_name(name: &str) -> Result<()> {
 }
 
 /// Tables sign less than their siblings: no headers of the service, and of the query `comp` alone.
-fn sign(request: &Request, date: &str, credential: &SharedKeyCredential) -> String {
+fn sign(request: &Request, date: &str, credential: &SharedKeyCredential) -> Result<String> {
     let comp = request.url().query_pairs().find(|(name, _)| name == "comp");
     let signed = SignedRequest {
         verb: request.method().as_str(),
@@ -72,7 +72,7 @@ fn sign(request: &Request, date: &str, credential: &SharedKeyCredential) -> Stri
         raw_path: request.url().path(),
         comp: comp.as_ref().map(|(_, value)| &**value),
     };
-    signed.sign(Scheme::SharedKey, credential.key())
+    Ok(signed.sign(Scheme::SharedKey, credential.key()))
 }
 
 /// Errors are `odata.error` in JSON, or XML for what is asked in XML.

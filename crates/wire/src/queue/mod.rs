@@ -2,6 +2,7 @@
 //!
 //! Numbers in comments are sections of the reference for queues.
 
+pub mod answers;
 pub mod body;
 pub mod list;
 pub mod message;

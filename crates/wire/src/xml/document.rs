@@ -40,9 +40,17 @@ pub(crate) fn invalid(reason: impl Into<String>) -> StorageError {
 /// # Errors
 /// 400 `InvalidXmlDocument`.
 pub(crate) fn parse(body: &[u8]) -> Result<Element> {
+    parse_up_to(body, ELEMENTS_MAX)
+}
+
+/// As [`parse`], for documents that have more elements than a request can: lists that a service answers with.
+///
+/// # Errors
+/// 400 `InvalidXmlDocument`.
+pub(crate) fn parse_up_to(body: &[u8], elements_max: usize) -> Result<Element> {
     let text = std::str::from_utf8(body).map_err(|error| invalid(error.to_string()))?;
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    let mut builder = Builder::default();
+    let mut builder = Builder { elements_max, ..Builder::default() };
     let mut reader = Reader::from_str(text);
     loop {
         match reader.read_event().map_err(|error| invalid(error.to_string()))? {
@@ -118,6 +126,7 @@ impl<'e> Children<'e> {
 struct Builder {
     open: Vec<Element>,
     count: usize,
+    elements_max: usize,
     root: Option<Element>,
 }
 
@@ -130,7 +139,7 @@ impl Builder {
             return Err(invalid("the document has more than one root"));
         }
         self.count += 1;
-        if self.count > ELEMENTS_MAX {
+        if self.count > self.elements_max {
             return Err(invalid("the document has too many elements"));
         }
         let name = start.local_name().into_inner().to_owned();

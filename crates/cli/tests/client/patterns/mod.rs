@@ -1,8 +1,11 @@
 //! The patterns of the guide, each against the server.
 
+mod crash;
+mod eventual;
 mod guide;
 mod index_entities;
 mod indexes;
+mod inter_partition;
 mod keys;
 mod relations;
 mod series;

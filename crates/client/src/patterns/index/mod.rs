@@ -31,7 +31,7 @@ use crate::{EdmValue, Entity, Result};
 
 pub use part::{IndexValue, KeyValue, Part, Parts};
 pub use query::IndexQuery;
-pub(crate) use query::Primaries;
+pub(crate) use query::{Elsewhere, Primaries};
 
 /// Properties of the service that no index can be made of.
 const SYSTEM_PROPERTIES: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];

@@ -8,6 +8,7 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::{Index, IndexValue, Part};
 use crate::error::refused;
+use crate::patterns::compound_key::KeyStyle;
 use crate::{
     EdmValue, Entity, Filter, GetEntityOptions, QueryOptions, ROW_KEY, Result, Stored, TableClient,
     TableEntity, prefix_end,
@@ -24,13 +25,54 @@ pub(crate) struct Primaries {
     pub(crate) prefix: String,
     /// The property of a copy that holds the id of its entity.
     pub(crate) id_property: String,
+    /// Set if the copies lie in other partitions or tables than their entities.
+    pub(crate) elsewhere: Option<Elsewhere>,
+}
+
+/// Copies that lie in other partitions or tables than their entities, and are not always equal to them.
+#[derive(Clone, Debug)]
+pub(crate) struct Elsewhere {
+    pub(crate) copies: TableClient,
+    /// The start of the partition keys of entities.
+    pub(crate) partition_prefix: String,
+    /// The property of a copy that holds the partition key of its entity.
+    pub(crate) partition_property: String,
+    /// Whether the index is one for all partitions.
+    pub(crate) is_whole: bool,
+}
+
+impl Elsewhere {
+    /// The id that tells entities with the same value apart in the index.
+    pub(crate) fn entry_id(is_whole: bool, partition_key: &str, id: &str) -> String {
+        if !is_whole {
+            return id.to_owned();
+        }
+        let mut entry_id = String::new();
+        KeyStyle::before(' ').push_text(partition_key, &mut entry_id);
+        entry_id.push(' ');
+        entry_id.push_str(id);
+        entry_id
+    }
 }
 
 impl Primaries {
+    fn copies(&self) -> &TableClient {
+        self.elsewhere.as_ref().map_or(&self.table, |elsewhere| &elsewhere.copies)
+    }
+
+    /// The keys of the entity that a copy was made of, as its owner knows them.
+    fn owner(&self, copy: &Entity) -> Result<(String, String)> {
+        let partition_key = match &self.elsewhere {
+            Some(elsewhere) => copy.get(&elsewhere.partition_property)?,
+            None => copy.partition_key().to_owned(),
+        };
+        Ok((partition_key, copy.get(&self.id_property)?))
+    }
+
     /// The row key of an entity.
     pub(crate) fn row_key(&self, id: &str) -> String {
         let mut key = self.prefix.clone();
-        crate::patterns::compound_key::KeyStyle::WHOLE.push_text(id, &mut key);
+        KeyStyle::WHOLE.push_text(id, &mut key);
         key
     }
 
@@ -42,16 +84,20 @@ impl Primaries {
         select: Option<Vec<String>>,
     ) -> Result<Option<Stored<Entity>>> {
         let options = GetEntityOptions { select, ..Default::default() };
-        let row_key = self.row_key(id);
-        let found = self.table.get_entity_if_exists(partition_key, &row_key, Some(options)).await?;
-        Ok(found.map(|stored: Stored<Entity>| stored.map(|entity| with_id(entity, id))))
+        let (partition, row_key) = match &self.elsewhere {
+            Some(elsewhere) => {
+                (format!("{}{partition_key}", elsewhere.partition_prefix), id.to_owned())
+            }
+            None => (partition_key.to_owned(), self.row_key(id)),
+        };
+        let found = self.table.get_entity_if_exists(&partition, &row_key, Some(options)).await?;
+        Ok(found.map(|stored: Stored<Entity>| {
+            stored.map(|mut entity| {
+                entity.set_keys(partition_key, id);
+                entity
+            })
+        }))
     }
-}
-
-fn with_id(mut entity: Entity, id: &str) -> Entity {
-    let partition_key = entity.take_partition_key();
-    entity.set_keys(partition_key, id);
-    entity
 }
 
 /// One index, ready to be asked.
@@ -118,7 +164,7 @@ impl IndexQuery {
             return self.list(partition_key, values)?.try_next().await;
         }
         let row_key = self.index.whole_key(&values)?;
-        let table = &self.primaries.table;
+        let table = self.primaries.copies();
         let copy = table.get_entity_if_exists::<Entity>(partition_key, &row_key, None).await?;
         match copy {
             Some(copy) => self.answer(copy).await,
@@ -268,7 +314,7 @@ impl IndexQuery {
         rows: Filter,
     ) -> BoxStream<'static, Result<Stored<T>>> {
         let options = QueryOptions::from(Filter::partition(partition_key) & rows);
-        let copies = self.primaries.table.query_entities::<Entity>(options);
+        let copies = self.primaries.copies().query_entities::<Entity>(options);
         let query = self.clone();
         let answers = copies.map(move |copy| {
             let query = query.clone();
@@ -277,30 +323,60 @@ impl IndexQuery {
         answers.buffered(LOOK_UPS).try_filter_map(|found| async { Ok(found) }).boxed()
     }
 
-    /// The entity of a copy, from the copy if it holds what is asked for. An entity that was deleted meanwhile is none.
+    /// The entity of a copy, from the copy if it holds what is asked for. An entity that was deleted meanwhile is none, and
+    /// so is one that has another value now.
     async fn answer<T: TableEntity>(&self, copy: Stored<Entity>) -> Result<Option<Stored<T>>> {
         let select = self.select.as_deref();
-        let id: String = copy.get(&self.primaries.id_property)?;
+        let owner = self.primaries.owner(&copy)?;
         let found = match self.index.answers(select) {
-            true => Some(copy.map(|entity| self.restored(entity, &id))),
-            false => {
-                let select = select.map(<[String]>::to_vec);
-                self.primaries.get(copy.partition_key(), &id, select).await?
-            }
+            true => Some(copy.map(|entity| self.restored(entity, &owner))),
+            false => self.fetched(&copy, &owner).await?,
         };
         found.map(|stored| stored.try_map(T::from_entity)).transpose()
     }
 
+    async fn fetched(
+        &self,
+        copy: &Entity,
+        (partition_key, id): &(String, String),
+    ) -> Result<Option<Stored<Entity>>> {
+        let select = self.select.as_deref().map(<[String]>::to_vec);
+        let Some(elsewhere) = &self.primaries.elsewhere else {
+            return self.primaries.get(partition_key, id, select).await;
+        };
+        // The values of the index come along, to see whether they are still those of the copy.
+        let select = select.map(|mut names| {
+            names.extend(self.index.properties().map(str::to_owned));
+            names
+        });
+        let Some(found) = self.primaries.get(partition_key, id, select).await? else {
+            return Ok(None);
+        };
+        let entry_id = Elsewhere::entry_id(elsewhere.is_whole, partition_key, id);
+        let keys = self.index.keys_of(&found, &entry_id)?;
+        let is_true = keys.iter().any(|key| key == copy.row_key());
+        Ok(is_true.then(|| found.map(|entity| self.selected(entity))))
+    }
+
     /// The entity that a copy was made of, or the part that was asked for.
-    fn restored(&self, mut copy: Entity, id: &str) -> Entity {
+    fn restored(&self, mut copy: Entity, (partition_key, id): &(String, String)) -> Entity {
         copy.remove(&self.primaries.id_property);
-        let Some(select) = &self.select else { return with_id(copy, id) };
-        let mut entity = Entity::new(copy.take_partition_key(), id);
-        for (name, value) in copy.into_properties() {
+        if let Some(elsewhere) = &self.primaries.elsewhere {
+            copy.remove(&elsewhere.partition_property);
+        }
+        copy.set_keys(partition_key.as_str(), id.as_str());
+        self.selected(copy)
+    }
+
+    /// The part of an entity that was asked for.
+    fn selected(&self, mut entity: Entity) -> Entity {
+        let Some(select) = &self.select else { return entity };
+        let mut part = Entity::new(entity.take_partition_key(), entity.take_row_key());
+        for (name, value) in entity.into_properties() {
             if select.contains(&name) {
-                entity.set(name, value);
+                part.set(name, value);
             }
         }
-        entity
+        part
     }
 }

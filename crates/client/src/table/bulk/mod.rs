@@ -19,11 +19,11 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use azure_core::http::Etag;
-use futures::future::{BoxFuture, Shared};
-use futures::{FutureExt, Stream, stream};
+use futures::{Stream, stream};
 
 use super::TableClient;
 use super::transaction::Operation;
+pub use crate::core::stop::StopSignal;
 use run::Work;
 
 /// Transactions under way at a time, unless told otherwise.
@@ -57,37 +57,6 @@ pub struct BulkOptions {
     pub fail_fast: bool,
     /// Stops when this says so, in the same way.
     pub stop: Option<StopSignal>,
-}
-
-/// Ends bulk work before its time: nothing more is pulled or sent, and what is under way is waited for, so that the report
-/// is true. Those who do not want to wait drop the future of the bulk work instead.
-///
-/// ```no_run
-/// # async fn run(table: tavola_client::TableClient) -> tavola_client::Result<()> {
-/// use std::time::Duration;
-/// use tavola_client::bulk::{BulkOptions, StopSignal};
-///
-/// // Any future will do; `tokio::signal::ctrl_c` in a program at a terminal.
-/// let an_hour = tokio::time::sleep(Duration::from_secs(3600));
-/// let options = BulkOptions { stop: Some(StopSignal::new(an_hour)), ..Default::default() };
-/// let report = table.bulk(Vec::new(), Some(options)).await;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone)]
-pub struct StopSignal(Shared<BoxFuture<'static, ()>>);
-
-impl StopSignal {
-    /// A signal that is given when the future is ready.
-    pub fn new(signal: impl Future<Output: Send> + Send + 'static) -> Self {
-        Self(signal.map(|_| ()).boxed().shared())
-    }
-}
-
-impl fmt::Debug for StopSignal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StopSignal")
-    }
 }
 
 impl fmt::Debug for BulkOptions {

@@ -11,7 +11,7 @@ use futures::{FutureExt, Stream};
 
 use super::packing::{Packed, Packer};
 use super::rate::Rate;
-use super::{BulkOptions, BulkOutcome, BulkReport, CONCURRENCY, StopSignal};
+use super::{BulkOptions, BulkOutcome, BulkReport, CONCURRENCY};
 use crate::core::attempts::Attempts;
 use crate::core::error::ErrorExt;
 use crate::core::options::CallOptions;
@@ -98,8 +98,8 @@ impl<'t> Work<'t> {
         context: &mut Context<'_>,
     ) -> Poll<Event> {
         if !self.is_stopped
-            && let Some(StopSignal(stop)) = &mut self.options.stop
-            && stop.poll_unpin(context).is_ready()
+            && let Some(stop) = &mut self.options.stop
+            && stop.poll(context).is_ready()
         {
             return Poll::Ready(Event::Stop);
         }

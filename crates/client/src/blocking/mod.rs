@@ -4,7 +4,10 @@
 //! inside of another runtime, where they would stop everything else: there each call returns an error that says so. Use the
 //! async clients there.
 //!
-//! What is not here is done with the async client in [`TableServiceClient::run`] and [`TableClient::run`].
+//! What is not here is done with the async client in [`TableServiceClient::run`] and [`TableClient::run`]. Queues are in
+//! [`queue`].
+
+pub mod queue;
 
 use std::sync::Arc;
 

@@ -1,0 +1,222 @@
+//! The worker: several at a time, retries, dead letters, and its end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tavola_client::patterns::queue_worker::{JobError, QueueWorker, WorkerReport};
+use tavola_client::queue::{Backoff, PeekMessagesOptions, QueueClient, StopSignal};
+use tavola_client::{ErrorExt, Result};
+use tokio::sync::{Barrier, Notify};
+
+use super::received;
+use crate::support::TestQueue;
+
+const NO_PAUSE: Backoff = Backoff { first: Duration::ZERO, longest: Duration::ZERO };
+const SHORT: Backoff =
+    Backoff { first: Duration::from_millis(10), longest: Duration::from_millis(100) };
+
+fn worker(queue: &QueueClient) -> QueueWorker {
+    QueueWorker::new(queue.clone()).retry(NO_PAUSE).poll(SHORT)
+}
+
+async fn send(queue: &QueueClient, texts: impl IntoIterator<Item = impl AsRef<[u8]>>) {
+    for text in texts {
+        queue.send_message(text, None).await.unwrap();
+    }
+}
+
+fn poison(queue: &TestQueue) -> QueueClient {
+    queue.account.queues().queue_client(format!("{}-poison", queue.name())).unwrap()
+}
+
+async fn raw_texts(queue: &QueueClient) -> Vec<String> {
+    let options = PeekMessagesOptions { max_messages: Some(32), ..Default::default() };
+    let messages = queue.peek_messages(Some(options)).await.unwrap();
+    messages.iter().map(|message| message.raw_text().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_queue_is_worked_off_several_at_a_time() {
+    let queue = TestQueue::create().await;
+    send(&queue, (0..40).map(|number| number.to_string())).await;
+    // All five places must be in use at once, or this waits for ever.
+    let meeting = Arc::new(Barrier::new(5));
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let seen = (running.clone(), most.clone());
+    let report = worker(&queue)
+        .concurrency(5)
+        .drain(move |_| {
+            let (meeting, (running, most)) = (meeting.clone(), seen.clone());
+            async move {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                meeting.wait().await;
+                running.fetch_sub(1, Ordering::SeqCst);
+                Ok(())
+            }
+        })
+        .await
+        .unwrap();
+    assert_eq!(report, WorkerReport { done: 40, ..Default::default() });
+    assert_eq!(most.load(Ordering::SeqCst), 5);
+    assert_eq!(queue.get_properties(None).await.unwrap().approximate_message_count, 0);
+    queue.delete().await;
+}
+
+#[tokio::test]
+async fn what_fails_is_tried_again_and_then_buried() {
+    let queue = TestQueue::create().await;
+    send(&queue, ["good", "flaky", "bad", "panic", "poison"]).await;
+    let tries = Arc::new(AtomicUsize::new(0));
+    let counted = tries.clone();
+    let mut total = WorkerReport::default();
+    let worker = worker(&queue).max_attempts(3);
+    // Messages that fail are visible again at once, but others may be seen first.
+    while total.done + total.dead_lettered < 5 {
+        let counted = counted.clone();
+        let report = worker
+            .drain(move |message| {
+                let counted = counted.clone();
+                async move {
+                    match &*message.text()? {
+                        "flaky" if message.dequeue_count < 2 => {
+                            Err(std::io::Error::other("not yet"))?
+                        }
+                        "bad" => {
+                            counted.fetch_add(1, Ordering::SeqCst);
+                            Err(std::io::Error::other("never"))?
+                        }
+                        "panic" => panic!("as a test of the worker"),
+                        "poison" => Err(JobError::poison("nobody understands it")),
+                        _ => Ok(()),
+                    }
+                }
+            })
+            .await
+            .unwrap();
+        total.done += report.done;
+        total.retried += report.retried;
+        total.dead_lettered += report.dead_lettered;
+        assert_eq!(report.lost, 0);
+    }
+    // One failure of the flaky one, two of each of the others before the last.
+    let expected = WorkerReport { done: 2, retried: 5, dead_lettered: 3, lost: 0 };
+    assert_eq!((total, tries.load(Ordering::SeqCst)), (expected, 3));
+    let dead_letters = poison(&queue);
+    let mut buried = raw_texts(&dead_letters).await;
+    buried.sort_unstable();
+    assert_eq!(buried, ["bad", "panic", "poison"]);
+
+    // Mended, and tried again as if they were new.
+    assert_eq!(worker.redrive().await.unwrap(), 3);
+    assert!(raw_texts(&dead_letters).await.is_empty());
+    let report = worker.drain(|_| async { Ok(()) }).await.unwrap();
+    assert_eq!(report.done, 3);
+    dead_letters.delete(None).await.unwrap();
+    queue.delete().await;
+}
+
+/// A message that no worker survives: nobody ever reports a failure.
+#[tokio::test]
+async fn what_kills_its_workers_is_buried_too() {
+    let queue = TestQueue::create().await;
+    send(&queue, ["killer"]).await;
+    let mut kills = 0;
+    let worker = worker(&queue).max_attempts(2).visibility_timeout(Duration::from_secs(2));
+    let dead_letters = poison(&queue);
+    while !dead_letters.exists(None).await.unwrap() {
+        let begun = Arc::new(Notify::new());
+        let (begins, running) = (begun.clone(), worker.clone());
+        let task = tokio::spawn(async move {
+            running
+                .run(move |_| {
+                    begins.notify_one();
+                    std::future::pending()
+                })
+                .await
+        });
+        // It is killed in the midst of its work, or has buried the message.
+        let mut is_begun = false;
+        while !is_begun && !dead_letters.exists(None).await.unwrap() {
+            is_begun =
+                tokio::time::timeout(Duration::from_millis(200), begun.notified()).await.is_ok();
+        }
+        kills += usize::from(is_begun);
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+    }
+    // On a busy machine a worker can lose the message and get it again before it is killed.
+    assert!((1..=2).contains(&kills), "{kills}");
+    while raw_texts(&dead_letters).await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(raw_texts(&dead_letters).await, ["killer"]);
+    dead_letters.delete(None).await.unwrap();
+    queue.delete().await;
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_what_is_under_way() {
+    let queue = TestQueue::create().await;
+    send(&queue, ["one", "two", "three"]).await;
+    let (stop, signal) = futures::channel::oneshot::channel::<()>();
+    let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let inside = (begun.clone(), go.clone());
+    let running = worker(&queue).concurrency(1).stop(StopSignal::new(signal));
+    let running = tokio::spawn(async move {
+        running
+            .run(move |_| {
+                let (begun, go) = inside.clone();
+                async move {
+                    begun.notify_one();
+                    go.notified().await;
+                    Ok(())
+                }
+            })
+            .await
+    });
+    begun.notified().await;
+    stop.send(()).unwrap();
+    assert!(!running.is_finished());
+    go.notify_one();
+    let report = running.await.unwrap().unwrap();
+    assert_eq!(report, WorkerReport { done: 1, ..Default::default() });
+    assert_eq!(received(&queue).await, ["two", "three"]);
+    queue.delete().await;
+}
+
+/// Work that does not end is given up, and its message comes back.
+#[tokio::test]
+async fn a_stop_gives_up_what_takes_too_long() {
+    let queue = TestQueue::create().await;
+    send(&queue, ["endless"]).await;
+    let begun = Arc::new(Notify::new());
+    let (signal, begins) = (begun.clone(), begun.clone());
+    let report = worker(&queue)
+        .visibility_timeout(Duration::from_secs(1))
+        .stop(StopSignal::new(async move { signal.notified().await }))
+        .shutdown_timeout(Duration::from_millis(100))
+        .run(move |_| {
+            begins.notify_one();
+            std::future::pending()
+        })
+        .await
+        .unwrap();
+    assert_eq!(report, WorkerReport { lost: 1, ..Default::default() });
+    while received(&queue).await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    queue.delete().await;
+}
+
+#[tokio::test]
+async fn a_worker_without_a_queue_says_so() -> Result<()> {
+    let account = crate::support::account();
+    let queue = account.queues().queue_client(crate::support::fresh_name())?;
+    let error = worker(&queue).run(|_| async { Ok(()) }).await.unwrap_err();
+    assert!(error.is_not_found());
+    let long = account.queues().queue_client("q".repeat(60))?;
+    let error = worker(&long).run(|_| async { Ok(()) }).await.unwrap_err();
+    assert!(error.to_string().contains("-poison"), "{error}");
+    Ok(())
+}

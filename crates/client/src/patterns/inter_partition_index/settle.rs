@@ -1,0 +1,224 @@
+//! Making the entries of an entity what the entity says, by workers and by repair.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, TryStreamExt};
+
+use super::entry::{Entries, Entry, Notice, is_of, owner};
+use super::{InterPartitionIndex, PARTITION_PROPERTY, Repaired};
+use crate::error::refused;
+use crate::patterns::queue_worker::{JobError, JobResult};
+use crate::patterns::{Races, Row, is_conflict};
+use crate::queue::Message;
+use crate::{
+    Column, Entity, Filter, IfMatch, Result, Stored, TableClient, TableEntity, UpdateMode,
+};
+
+impl InterPartitionIndex {
+    /// Does what a message says: what a worker calls. The type tells which properties are encrypted; [`Entity`] if none are.
+    ///
+    /// ```no_run
+    /// # async fn run(
+    /// #     employees: tavola_client::patterns::inter_partition_index::InterPartitionIndex,
+    /// #     queue: tavola_client::queue::QueueClient,
+    /// # ) -> tavola_client::Result<()> {
+    /// use tavola_client::Entity;
+    ///
+    /// for message in queue.receive_messages(None).await? {
+    ///     if employees.apply::<Entity>(&message).await.is_ok() {
+    ///         queue.delete_message(&message.receipt, None).await?;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of reads and writes; two entities that share a unique value; a message that is none of this index's.
+    pub async fn apply<T: TableEntity>(&self, message: &Message) -> JobResult {
+        let notice: Notice = message.json().map_err(JobError::poison)?;
+        self.settle::<T>(&notice.partition, &notice.id, notice.entries).await?;
+        Ok(())
+    }
+
+    /// [`apply`](InterPartitionIndex::apply) as a job for a [`QueueWorker`](crate::patterns::queue_worker::QueueWorker).
+    ///
+    /// ```no_run
+    /// # async fn run(
+    /// #     employees: tavola_client::patterns::inter_partition_index::InterPartitionIndex,
+    /// #     queue: tavola_client::queue::QueueClient,
+    /// # ) -> tavola_client::Result<()> {
+    /// use tavola_client::Entity;
+    /// use tavola_client::patterns::queue_worker::QueueWorker;
+    ///
+    /// QueueWorker::new(queue).run(employees.job::<Entity>()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn job<T: TableEntity + 'static>(
+        &self,
+    ) -> impl Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Send + Sync + use<T> {
+        let index = self.clone();
+        move |message| {
+            let index = index.clone();
+            async move { index.apply::<T>(&message).await }.boxed()
+        }
+    }
+
+    /// Makes the entries of the entities of a partition what the entities say, and removes those that belong to none: after an
+    /// index was added, or after something else wrote there. Reads the whole partition, and what lies of it in the indexes.
+    ///
+    /// # Errors
+    /// Two entities with the same unique value; those of the queries and writes.
+    pub async fn repair<T: TableEntity>(&self, partition_key: &str) -> Result<Repaired> {
+        let mut repaired = Repaired::default();
+        let entities = Filter::partition(&self.partition(partition_key));
+        let mut entities = self.table.query_entities::<Entity>(entities);
+        while let Some(entity) = entities.try_next().await? {
+            let done = self.settle::<T>(partition_key, entity.row_key(), BTreeSet::new()).await?;
+            repaired.written += done.written;
+        }
+        for placed in self.indexes.iter() {
+            let owned = Column::<String>::new(PARTITION_PROPERTY).eq(partition_key);
+            let rows = match placed.is_whole {
+                true => Filter::partition(&placed.name) & owned,
+                false => Filter::partition(&format!("{}{partition_key}", placed.name)),
+            };
+            let mut copies = placed.table.query_entities::<Entity>(rows);
+            while let Some(copy) = copies.try_next().await? {
+                let (partition, id) = owner(&copy)?;
+                let entry = Entry {
+                    index: placed.name.clone(),
+                    partition: copy.partition_key().to_owned(),
+                    row: copy.row_key().to_owned(),
+                };
+                if !self.is_wanted(&entry, &partition, &id).await? {
+                    let stale = BTreeSet::from([entry]);
+                    repaired.removed += self.settle::<T>(&partition, &id, stale).await?.removed;
+                }
+            }
+        }
+        Ok(repaired)
+    }
+
+    /// Makes these entries and those that the entity has now what it says. Whoever writes an entry looks at the entity
+    /// afterwards: if it was changed in between, somebody else may have written the entry before, and it is written again.
+    async fn settle<T: TableEntity>(
+        &self,
+        partition_key: &str,
+        id: &str,
+        mut concerned: BTreeSet<Entry>,
+    ) -> Result<Repaired> {
+        let (mut races, mut done) = (Races::default(), Repaired::default());
+        let mut stored = self.stored(partition_key, id).await?;
+        loop {
+            let wanted = self.typed_entries::<T>(stored.as_ref())?;
+            concerned.extend(wanted.keys().cloned());
+            for entry in &concerned {
+                let Some(table) = self.table_of(entry) else { continue };
+                match wanted.get(entry) {
+                    Some(row) => {
+                        let is_written = self.write_entry(table, entry, row, (partition_key, id));
+                        done.written += usize::from(is_written.await?);
+                    }
+                    None => {
+                        let is_removed = remove_entry(table, entry, (partition_key, id));
+                        done.removed += usize::from(is_removed.await?);
+                    }
+                }
+            }
+            let after = self.stored(partition_key, id).await?;
+            if after.as_ref().map(|it| &it.etag) == stored.as_ref().map(|it| &it.etag) {
+                return Ok(done);
+            }
+            stored = after;
+            races.lost().await?;
+        }
+    }
+
+    /// The entries of an entity, encrypted as its type says.
+    fn typed_entries<T: TableEntity>(&self, stored: Option<&Stored<Entity>>) -> Result<Entries> {
+        let Some(stored) = stored else { return Ok(Entries::new()) };
+        let encrypted = T::from_entity(stored.value.clone())?.encrypted_properties();
+        self.entries(&Row { entity: stored.value.clone(), encrypted })
+    }
+
+    /// Writes an entry unless it is right; tells whether it was not.
+    async fn write_entry(
+        &self,
+        table: &TableClient,
+        entry: &Entry,
+        row: &Row,
+        (partition_key, id): (&str, &str),
+    ) -> Result<bool> {
+        let mut races = Races::default();
+        loop {
+            let present = table.get_entity_if_exists(&entry.partition, &entry.row, None).await?;
+            let present: Option<Stored<Entity>> = present;
+            let written = match &present {
+                None => table.insert_entity(row, None).await,
+                Some(present) if row.is_same(present) => return Ok(false),
+                Some(present) => {
+                    self.check_free(entry, present, (partition_key, id)).await?;
+                    table.update_entity(row, UpdateMode::Replace, present, None).await
+                }
+            };
+            match written {
+                Ok(_) => return Ok(true),
+                Err(error) if is_conflict(&error) => races.lost().await?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// An entry of another entity is free if that one does not have the value any more.
+    async fn check_free(
+        &self,
+        entry: &Entry,
+        present: &Entity,
+        (partition_key, id): (&str, &str),
+    ) -> Result<()> {
+        if is_of(present, partition_key, id) {
+            return Ok(());
+        }
+        let (other_partition, other_id) = owner(present)?;
+        match self.is_wanted(entry, &other_partition, &other_id).await? {
+            false => Ok(()),
+            true => Err(refused(format!(
+                "two entities share a unique value: index={} partition_key={partition_key} \
+                 row_key={id} other_partition_key={other_partition} other_row_key={other_id}",
+                entry.index
+            ))),
+        }
+    }
+
+    /// Whether the entity with these keys is to have this entry.
+    async fn is_wanted(&self, entry: &Entry, partition_key: &str, id: &str) -> Result<bool> {
+        let stored = self.stored(partition_key, id).await?;
+        Ok(self.entries_of(stored.as_ref())?.contains_key(entry))
+    }
+}
+
+/// Removes an entry if it belongs to this entity; tells whether it did.
+async fn remove_entry(
+    table: &TableClient,
+    entry: &Entry,
+    (partition_key, id): (&str, &str),
+) -> Result<bool> {
+    let mut races = Races::default();
+    loop {
+        let present = table.get_entity_if_exists(&entry.partition, &entry.row, None).await?;
+        let present: Option<Stored<Entity>> = present;
+        let Some(present) = present.filter(|present| is_of(present, partition_key, id)) else {
+            return Ok(false);
+        };
+        let condition = IfMatch::from(&present);
+        match table.delete_entity(&entry.partition, &entry.row, condition, None).await {
+            Ok(_) => return Ok(true),
+            Err(error) if is_conflict(&error) => races.lost().await?,
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! How the work on a message ends.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+/// How the work on a message ended.
+///
+/// ```
+/// use tavola_client::patterns::queue_worker::JobResult;
+///
+/// async fn pack(order: &str) -> JobResult {
+///     let number: u32 = order.parse()?;
+///     println!("packed {number}");
+///     Ok(())
+/// }
+/// ```
+pub type JobResult = Result<(), JobError>;
+
+/// Why work failed, and what becomes of the message. Every error of std becomes one that is to be tried again, so that `?`
+/// works.
+///
+/// ```
+/// use std::time::Duration;
+/// use tavola_client::patterns::queue_worker::{JobError, JobResult};
+///
+/// fn pack(order: &str) -> JobResult {
+///     // A message that nobody will ever understand: to the dead letters at once.
+///     let number: u32 = order.parse().map_err(|error| JobError::poison(error))?;
+///     if number > 1000 {
+///         // Not before tomorrow.
+///         let closed = std::io::Error::other("the store is closed");
+///         return Err(JobError::retry_after(Duration::from_secs(24 * 3600), closed));
+///     }
+///     Err(std::io::Error::other("no boxes left"))?
+/// }
+///
+/// assert!(pack("x").unwrap_err().is_poison());
+/// assert_eq!(pack("17").unwrap_err().to_string(), "no boxes left");
+/// ```
+pub struct JobError {
+    fate: Fate,
+    source: Box<dyn StdError + Send + Sync>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Retry(Option<Duration>),
+    Poison,
+}
+
+impl JobError {
+    /// A failure to try again after this pause, instead of that of the worker.
+    pub fn retry_after(pause: Duration, error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { fate: Fate::Retry(Some(pause)), source: error.into() }
+    }
+
+    /// A failure that trying again does not help: the message goes to the dead letters at once.
+    pub fn poison(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { fate: Fate::Poison, source: error.into() }
+    }
+
+    /// Whether trying again does not help.
+    pub fn is_poison(&self) -> bool {
+        self.fate == Fate::Poison
+    }
+
+    /// The same failure, with what was tried before its words.
+    pub(crate) fn in_step(self, step: &str) -> Self {
+        Self { source: format!("step {step}: {}", self.source).into(), ..self }
+    }
+
+    pub(super) fn panicked() -> Self {
+        Self { fate: Fate::Retry(None), source: "the work panicked".into() }
+    }
+
+    pub(super) fn fate(&self) -> Fate {
+        self.fate
+    }
+}
+
+impl<E: StdError + Send + Sync + 'static> From<E> for JobError {
+    fn from(error: E) -> Self {
+        Self { fate: Fate::Retry(None), source: error.into() }
+    }
+}
+
+/// It is no error of std itself, so that every other can become one.
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl fmt::Debug for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}({})", self.fate, self.source)
+    }
+}

@@ -1,0 +1,193 @@
+//! The worker at work: messages in, tasks, and what becomes of each.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{Either, select};
+use tavola_wire::queue::parameters::SEVEN_DAYS;
+use tokio::task::{JoinError, JoinSet};
+
+use super::job::Fate;
+use super::{JobError, JobResult, QueueWorker, WorkerReport};
+use crate::ErrorExt;
+use crate::error::Result;
+use crate::queue::{BATCH_MAX, ClaimedMessage, Claims, Message, Source, release};
+
+/// How long the service hides a message at most.
+const PAUSE_MAX: Duration = Duration::from_secs(SEVEN_DAYS.unsigned_abs());
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Done,
+    Retried,
+    DeadLettered,
+    Lost,
+}
+
+impl WorkerReport {
+    fn note(&mut self, outcome: &std::result::Result<Outcome, JoinError>) {
+        match outcome {
+            Ok(Outcome::Done) => self.done += 1,
+            Ok(Outcome::Retried) => self.retried += 1,
+            Ok(Outcome::DeadLettered) => self.dead_lettered += 1,
+            // A task ends without an outcome only when it is given up.
+            Ok(Outcome::Lost) | Err(_) => self.lost += 1,
+        }
+    }
+}
+
+pub(super) async fn run<F, R>(
+    worker: &QueueWorker,
+    work: Arc<F>,
+    until_empty: bool,
+) -> Result<WorkerReport>
+where
+    F: Fn(Arc<Message>) -> R + Send + Sync + 'static,
+    R: Future<Output = JobResult> + Send + 'static,
+{
+    // A name that no queue can have is told before there is something to bury.
+    worker.dead_letter_queue()?;
+    let settings = Arc::new(worker.clone());
+    let (queue, timeout) = (worker.queue.clone(), worker.visibility_timeout);
+    let mut source = Source::new(queue, timeout, worker.poll, worker.stop.clone());
+    // Dropping it ends all tasks.
+    let mut tasks = JoinSet::new();
+    let mut report = WorkerReport::default();
+    let ended = loop {
+        while let Some(outcome) = tasks.try_join_next() {
+            report.note(&outcome);
+        }
+        let places = worker.concurrency.saturating_sub(tasks.len());
+        if places == 0 {
+            let finished = tasks.join_next().await.expect("all places are taken");
+            report.note(&finished);
+            continue;
+        }
+        let batch = u8::try_from(places).unwrap_or(BATCH_MAX);
+        let claims = match until_empty && !source.is_stopped() {
+            true => source.ask(batch).await,
+            false => source.wait(batch).await,
+        };
+        match claims {
+            Ok(Claims::Some(messages)) if source.is_stopped() => {
+                release(messages).await;
+                break Ok(());
+            }
+            Ok(Claims::Some(messages)) => {
+                for message in messages {
+                    tasks.spawn(job(settings.clone(), work.clone(), message));
+                }
+            }
+            Ok(Claims::Stopped) => break Ok(()),
+            Ok(Claims::None) if until_empty => match tasks.join_next().await {
+                Some(outcome) => report.note(&outcome),
+                None => break Ok(()),
+            },
+            Ok(Claims::None) => {}
+            Err(error) if error.is_transient() && !until_empty => {
+                tracing::warn!(queue = worker.queue.name(), %error, "cannot receive messages");
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    finish(tasks, worker.shutdown_timeout, &mut report).await;
+    ended.map(|()| report)
+}
+
+/// Waits for what is under way, and gives up what takes too long.
+async fn finish(mut tasks: JoinSet<Outcome>, limit: Option<Duration>, report: &mut WorkerReport) {
+    let rest = async {
+        while let Some(outcome) = tasks.join_next().await {
+            report.note(&outcome);
+        }
+    };
+    match limit {
+        None => rest.await,
+        Some(limit) => {
+            if tokio::time::timeout(limit, rest).await.is_err() {
+                report.lost += tasks.len();
+                tasks.shutdown().await;
+            }
+        }
+    }
+}
+
+/// Works on one message.
+async fn job<F, R>(worker: Arc<QueueWorker>, work: Arc<F>, message: ClaimedMessage) -> Outcome
+where
+    F: Fn(Arc<Message>) -> R,
+    R: Future<Output = JobResult>,
+{
+    // Its workers died of it, so that none of them could say so.
+    if message.dequeue_count > worker.max_attempts {
+        let error = JobError::poison("it was received too often");
+        return bury(&worker, message, &error).await;
+    }
+    let shared = Arc::new(Message::clone(&message));
+    let result = {
+        let working = AssertUnwindSafe(async { work(shared).await }).catch_unwind();
+        match select(pin!(working), pin!(message.lost())).await {
+            Either::Left((result, _)) => result.unwrap_or_else(|_| Err(JobError::panicked())),
+            Either::Right(_) => {
+                tracing::warn!(message = message.id, "a message was lost while it was worked on");
+                return Outcome::Lost;
+            }
+        }
+    };
+    match result {
+        Ok(()) => complete(message).await,
+        Err(error) => match error.fate() {
+            Fate::Retry(pause) if message.dequeue_count < worker.max_attempts => {
+                let pause = pause.unwrap_or_else(|| worker.retry.pause(message.dequeue_count));
+                retry(message, pause.min(PAUSE_MAX), &error).await
+            }
+            _ => bury(&worker, message, &error).await,
+        },
+    }
+}
+
+/// Work that is done counts, also if the message cannot be deleted and it is done again.
+async fn complete(message: ClaimedMessage) -> Outcome {
+    let id = message.id.clone();
+    match message.complete().await {
+        Ok(true) => Outcome::Done,
+        Ok(false) => Outcome::Lost,
+        Err(error) => {
+            tracing::warn!(message = id, %error, "cannot delete a message whose work is done");
+            Outcome::Retried
+        }
+    }
+}
+
+async fn retry(message: ClaimedMessage, pause: Duration, error: &JobError) -> Outcome {
+    let (id, attempt) = (message.id.clone(), message.dequeue_count);
+    tracing::info!(message = id, attempt, ?pause, %error, "the work on a message failed");
+    match message.release(pause).await {
+        Ok(true) => Outcome::Retried,
+        Ok(false) => Outcome::Lost,
+        // It appears when its time is over.
+        Err(error) => {
+            tracing::warn!(message = id, %error, "cannot put a message off");
+            Outcome::Retried
+        }
+    }
+}
+
+/// The copy comes first: a crash in between leaves a message too many, and never one too few.
+async fn bury(worker: &QueueWorker, message: ClaimedMessage, error: &JobError) -> Outcome {
+    let (id, attempt) = (message.id.clone(), message.dequeue_count);
+    tracing::error!(message = id, attempt, %error, "a message goes to the dead letters");
+    if let Err(error) = worker.bury(&message).await {
+        tracing::error!(message = id, %error, "cannot copy a message to the dead letters");
+        return retry(message, worker.retry.longest, &JobError::poison(error)).await;
+    }
+    match message.complete().await {
+        Ok(true) => Outcome::DeadLettered,
+        Ok(false) => Outcome::Lost,
+        Err(_) => Outcome::Retried,
+    }
+}
