@@ -28,6 +28,10 @@ def table_name(prefix="t"):
     return f"{prefix}{_run}{next(_numbers)}"
 
 
+def queue_name(prefix="q"):
+    return table_name(prefix)
+
+
 def report_client(package):
     _append({"client": package, "version": importlib.metadata.version(package)})
 
@@ -41,7 +45,7 @@ def report(case, error=None):
 
 
 def run_cases(cases):
-    """Runs plain functions, each with a name of its own to make tables under."""
+    """Runs plain functions, each with names of its own to make tables or queues under."""
     for function in cases:
         started, error = time.monotonic(), None
         try:
