@@ -43,7 +43,7 @@ test("queues: the service client creates and deletes", async () => {
 
 test("queues: properties of a new one", onQueue([], async (queue) => {
   const { metadata, approximateMessagesCount } = await queue.getProperties();
-  assert.deepEqual([metadata, approximateMessagesCount], [{}, 0]);
+  assert.deepEqual([metadata ?? {}, approximateMessagesCount], [{}, 0]);
 }));
 
 test("queues: metadata comes back, is replaced and cleared", onQueue([], async (queue) => {
@@ -52,7 +52,7 @@ test("queues: metadata comes back, is replaced and cleared", onQueue([], async (
   await queue.setMetadata({ third: "3" });
   assert.deepEqual((await queue.getProperties()).metadata, { third: "3" });
   await queue.setMetadata();
-  assert.deepEqual((await queue.getProperties()).metadata, {});
+  assert.deepEqual((await queue.getProperties()).metadata ?? {}, {});
 }));
 
 for (const name of ["in-valid", "1st", "a!b"]) {
