@@ -26,7 +26,7 @@ func policyCases() {
 	}))
 
 	test("policies: come back, are replaced and cleared", onQueue(nil, func(c *Case, q queue, _ string) {
-		start, expiry := time.Date(2021, 1, 6, 1, 3, 17, 699891500, time.UTC), time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
+		start, expiry := time.Date(2021, 1, 6, 1, 3, 17, 0, time.UTC), time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
 		c.ok(setPolicies(c, q, &azqueue.SignedIdentifier{ID: to.Ptr("all"), AccessPolicy: &azqueue.AccessPolicy{Start: &start, Expiry: &expiry, Permission: to.Ptr("raup")}}))
 		found := must(q.GetAccessPolicy(c.ctx, nil)).SignedIdentifiers
 		equal(c, len(found), 1)

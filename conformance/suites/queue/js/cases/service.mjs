@@ -66,9 +66,9 @@ for (const [name, ...request] of [["another origin", "https://b.example.com", "G
 const secondary = new QueueServiceClient(`${endpoint}-secondary`, credential);
 
 test("service: statistics of the secondary", async () => {
-  const { geoReplication } = await secondary.getStatistics();
-  assert.equal(geoReplication.status, "live");
-  assert.ok(geoReplication.lastSyncOn instanceof Date);
+  // This version of the SDK looks for another root element than the service sends, so that its own fields stay empty.
+  const { _response: { bodyAsText } } = await secondary.getStatistics();
+  assert.match(bodyAsText, /<StorageServiceStats><GeoReplication><Status>live<\/Status><LastSyncTime>\w{3}, .* GMT</);
 });
 
 test("service: no statistics of the primary", () => refused(service.getStatistics(), 400, "InvalidQueryParameterValue"));
