@@ -44,7 +44,7 @@ def report(case, error=None):
         print(detail, flush=True)
 
 
-def run_cases(cases):
+def run_cases(cases, theme=""):
     """Runs plain functions, each with names of its own to make tables or queues under."""
     for function in cases:
         started, error = time.monotonic(), None
@@ -52,7 +52,7 @@ def run_cases(cases):
             function()
         except Exception as raised:
             error = raised
-        report(function.__name__, error)
+        report(theme + function.__name__, error)
         print(f"       {time.monotonic() - started:.2f} s", flush=True)
 
 

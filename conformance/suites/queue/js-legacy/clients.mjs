@@ -5,6 +5,8 @@ import azure from "azure-storage";
 import { newName } from "./harness.mjs";
 
 export const endpoint = process.env.TAVOLA_ENDPOINT;
+export const account = process.env.TAVOLA_ACCOUNT;
+export const key = process.env.TAVOLA_KEY;
 /** A message that has to be hidden is hidden for this many seconds, whatever the machine does meanwhile. */
 export const LONG = 3600;
 

@@ -230,7 +230,8 @@ def service_properties_come_back():
 
 
 def the_secondary_answers_with_statistics():
-    equal(service.get_queue_service_stats().geo_replication.status, "live")
+    secondary = connect(f"{suite.CONNECTION_STRING}QueueSecondaryEndpoint={suite.ENDPOINT}-secondary")
+    equal(secondary.get_queue_service_stats().geo_replication.status, "live")
 
 
 def the_emulator_is_found_at_its_own_address():
