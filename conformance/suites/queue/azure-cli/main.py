@@ -236,7 +236,8 @@ def metrics_are_updated_and_shown():
 
 
 def the_secondary_answers_with_statistics():
-    equal(az("queue", "stats")["geoReplication"]["status"], "live")
+    string = f"{suite.CONNECTION_STRING}QueueSecondaryEndpoint={suite.ENDPOINT.removeprefix('http://')}-secondary;"
+    equal(az("queue", "stats", credentials=("--connection-string", string))["geoReplication"]["status"], "live")
 
 
 CASES = [
