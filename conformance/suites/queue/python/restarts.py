@@ -14,7 +14,7 @@ RETRIES = {"retry_total": 20, "retry_connect": 20, "retry_read": 20, "initial_ba
 
 async def what_was_acknowledged_survives_a_kill(kit):
     queue = kit.queue(kit.name(), **RETRIES)
-    await queue.create_queue(metadata={"Kept": "1"})
+    await queue.create_queue(metadata={"kept": "1"})
     for number in range(20):
         await queue.send_message(f"{number:02}" + "x" * 1000 * number)
     await queue.set_queue_access_policy({"id": AccessPolicy(permission="r")})
@@ -27,7 +27,7 @@ async def what_was_acknowledged_survives_a_kill(kit):
     fields = lambda one: (one.id, one.content, one.dequeue_count, one.inserted_on, one.expires_on)
     equal([fields(one) for one in after], [fields(one) for one in before])
     found = await queue.get_queue_properties()
-    equal((found.metadata, found.approximate_message_count), ({"Kept": "1"}, 19))
+    equal((found.metadata, found.approximate_message_count), ({"kept": "1"}, 19))
     equal(list(await queue.get_queue_access_policy()), ["id"])
     # The claim and its receipt are as durable as the message.
     updated = await queue.update_message(claimed, visibility_timeout=LONG)

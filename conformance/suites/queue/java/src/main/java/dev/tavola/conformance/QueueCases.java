@@ -83,8 +83,8 @@ final class QueueCases {
         }));
 
         test("queues: metadata comes back, is replaced and cleared", onQueue(List.of(), queue -> {
-            queue.setMetadata(Map.of("one", "1", "Two", "x=y; z"));
-            equal(queue.getProperties().getMetadata(), Map.of("one", "1", "Two", "x=y; z"));
+            queue.setMetadata(Map.of("one", "1", "two", "x=y; z"));
+            equal(queue.getProperties().getMetadata(), Map.of("one", "1", "two", "x=y; z"));
             queue.setMetadata(Map.of("three", "3"));
             equal(queue.getProperties().getMetadata(), Map.of("three", "3"));
             queue.setMetadata(null);
