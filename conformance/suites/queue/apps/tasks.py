@@ -38,9 +38,9 @@ def fails_twice(self):
 @app.task
 def note(folder, number):
     """Leaves a file for every run, so that a task that ran twice is seen."""
-    for turn in range(100):
+    for attempt in range(100):
         try:
-            with open(f"{folder}/{number}.{turn}", "x"):
+            with open(f"{folder}/{number}.{attempt}", "x"):
                 return number
         except FileExistsError:
             continue

@@ -1,4 +1,4 @@
-"""Makes the requests: a seeded walk over all operations, with what the wire reference expects of each.
+"""Makes the requests: a seeded choice among all operations, with what the wire reference expects of each.
 
 A scenario works on one fresh queue and keeps a model of its messages. Nothing depends on time: a message is hidden for
 an hour or not at all. `Scenario.next` gives the next request, chosen by weight among the families below. Where the
@@ -49,7 +49,7 @@ class Message:
 
 
 class Scenario:
-    """The walk over one queue, with a model of what the queue holds."""
+    """Requests to one queue, with a model of what the queue holds."""
 
     FAMILIES = [("put", 22), ("get", 12), ("peek", 12), ("update", 12), ("delete_message", 10), ("stale", 6), ("bad_receipt", 5), ("clear", 2), ("bad_put", 10),
                 ("bad_body", 6), ("other_body", 5), ("bad_get", 6), ("bad_update", 5), ("metadata", 6), ("bad_metadata", 4), ("create", 5), ("bad_name", 4),

@@ -16,7 +16,7 @@ import (
 const long = int32(3600)
 
 // How long to wait for what has to happen within a second or two.
-const patience = 40 * time.Second
+const waitMax = 40 * time.Second
 
 var (
 	endpoint   = os.Getenv("TAVOLA_ENDPOINT")
@@ -49,7 +49,7 @@ func send(c *Case, q queue, text string) *azqueue.EnqueuedMessage {
 	return must(q.EnqueueMessage(c.ctx, text, nil)).Messages[0]
 }
 
-// receive takes one message and hides it for so many seconds; nil when there is none.
+// receive takes one message and hides it for that many seconds; nil when there is none.
 func receive(c *Case, q queue, seconds int32) *message {
 	found := must(q.DequeueMessage(c.ctx, &azqueue.DequeueMessageOptions{VisibilityTimeout: &seconds})).Messages
 	if len(found) == 0 {
@@ -114,12 +114,12 @@ func value(text *string) string {
 
 // eventually repeats the attempt until it succeeds.
 func eventually(c *Case, what string, attempt func() bool) {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(waitMax); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if attempt() {
 			return
 		}
 	}
-	c.fail("not within %s: %s", patience, what)
+	c.fail("not within %s: %s", waitMax, what)
 }
 
 func codeOf(err error) string {

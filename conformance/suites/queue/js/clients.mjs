@@ -14,7 +14,7 @@ export const service = new QueueServiceClient(endpoint, credential);
 /** A message that has to be hidden is hidden for this many seconds, whatever the machine does meanwhile. */
 export const LONG = 3600;
 /** How long to wait for what has to happen within a second or two. */
-const PATIENT_MS = 40_000;
+const WAIT_MS_MAX = 40_000;
 
 export function queueClient(name, options) {
   return new QueueClient(`${endpoint}/${name}`, credential, options);
@@ -66,11 +66,11 @@ export const count = async (queue) => (await queue.getProperties()).approximateM
 
 /** Repeats `attempt` until it gives something that counts as true, and returns that. */
 export async function eventually(attempt, what) {
-  for (const deadline = Date.now() + PATIENT_MS; Date.now() < deadline; await sleep(100)) {
+  for (const deadline = Date.now() + WAIT_MS_MAX; Date.now() < deadline; await sleep(100)) {
     const found = await attempt();
     if (found) return found;
   }
-  throw new Error(`not within ${PATIENT_MS} ms: ${what}`);
+  throw new Error(`not within ${WAIT_MS_MAX} ms: ${what}`);
 }
 
 /** The service's code, from the header that the SDK itself reads. */

@@ -135,7 +135,7 @@ async def account_signatures_allow_what_their_letters_say(kit):
         equal(wrong, {}, f"codes with {letter}")
 
 
-async def account_signatures_are_held_to_their_resource_types(kit):
+async def account_signatures_are_limited_to_their_resource_types(kit):
     types = {
         "s": {"list", "get properties"},
         "c": {"create", "get metadata", "set metadata"},
@@ -169,7 +169,7 @@ async def signatures_end_and_begin(kit):
         equal(await peeked(kit.with_sas(name, sas)), ["m"])
 
 
-async def signatures_are_held_to_addresses_and_protocols(kit):
+async def signatures_are_limited_to_addresses_and_protocols(kit):
     queue = await kit.new_queue("m")
     name = queue.queue_name
     for sas in (_queue_sas(name, "r", ip="127.0.0.1"), _account_sas("r", ip="127.0.0.0-127.0.0.9"), _queue_sas(name, "r", protocol="https,http")):

@@ -19,7 +19,7 @@ CREDENTIAL = AzureNamedKeyCredential(suite.ACCOUNT, suite.KEY)
 #: A message that has to be hidden is hidden for this long, whatever the machine does meanwhile.
 LONG = 3600
 #: How long to wait for what has to happen within a second or two.
-PATIENT_SECONDS = 40
+WAIT_SECONDS_MAX = 40
 
 
 class Threaded:
@@ -135,12 +135,12 @@ async def next_page(pages):
 
 async def eventually(attempt, what):
     """Repeats `attempt` until it gives something that counts as true, and returns that."""
-    deadline = time.monotonic() + PATIENT_SECONDS
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
     while time.monotonic() < deadline:
         if found := await attempt():
             return found
         await asyncio.sleep(0.1)
-    raise AssertionError(f"not within {PATIENT_SECONDS} seconds: {what}")
+    raise AssertionError(f"not within {WAIT_SECONDS_MAX} seconds: {what}")
 
 
 class raises:

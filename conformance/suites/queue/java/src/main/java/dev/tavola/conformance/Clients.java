@@ -24,7 +24,7 @@ final class Clients {
     /** A message that has to be hidden is hidden for this long, whatever the machine does meanwhile. */
     static final Duration LONG = Duration.ofHours(1);
     /** How long to wait for what has to happen within a second or two. */
-    private static final Duration PATIENCE = Duration.ofSeconds(40);
+    private static final Duration WAIT_MAX = Duration.ofSeconds(40);
     private static final int BATCH = 32;
 
     /** The body of a case that is given a new queue. */
@@ -109,12 +109,12 @@ final class Clients {
     }
 
     static void eventually(String what, Callable<Boolean> attempt) throws Exception {
-        for (long end = System.nanoTime() + PATIENCE.toNanos(); System.nanoTime() < end; Thread.sleep(100)) {
+        for (long end = System.nanoTime() + WAIT_MAX.toNanos(); System.nanoTime() < end; Thread.sleep(100)) {
             if (attempt.call()) {
                 return;
             }
         }
-        throw new AssertionError("not within " + PATIENCE + ": " + what);
+        throw new AssertionError("not within " + WAIT_MAX + ": " + what);
     }
 
     static String codeOf(QueueStorageException error) {

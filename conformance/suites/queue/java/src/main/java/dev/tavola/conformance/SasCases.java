@@ -31,7 +31,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 
-/** Signatures: what each letter and each type allows, and what else they are held to. */
+/** Signatures: what each letter and each type allows, and what else limits them. */
 final class SasCases {
     private static final String REFUSED_LETTER = "AuthorizationPermissionMismatch";
 
