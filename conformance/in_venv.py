@@ -18,8 +18,9 @@ CLIENT_MISSING = 77
 
 def main():
     suite = Path.cwd()
-    lock = suite / "requirements.txt"
-    python = environment(f"{suite.parent.name}-{suite.name}", lock)
+    # A suite that needs the same as another links to its lock file, and then has its environment as well.
+    lock = (suite / "requirements.txt").resolve()
+    python = environment(f"{lock.parent.parent.name}-{lock.parent.name}", lock)
     libraries = str(Path(__file__).resolve().parent / "lib")
     os.execve(python, [str(python), sys.argv[1]], {**os.environ, "PYTHONPATH": libraries})
 

@@ -28,6 +28,10 @@ def table_name(prefix="t"):
     return f"{prefix}{_run}{next(_numbers)}"
 
 
+def queue_name(prefix="q"):
+    return table_name(prefix)
+
+
 def report_client(package):
     _append({"client": package, "version": importlib.metadata.version(package)})
 
@@ -40,15 +44,15 @@ def report(case, error=None):
         print(detail, flush=True)
 
 
-def run_cases(cases):
-    """Runs plain functions, each with a name of its own to make tables under."""
+def run_cases(cases, theme=""):
+    """Runs plain functions, each with names of its own to make tables or queues under."""
     for function in cases:
         started, error = time.monotonic(), None
         try:
             function()
         except Exception as raised:
             error = raised
-        report(function.__name__, error)
+        report(theme + function.__name__, error)
         print(f"       {time.monotonic() - started:.2f} s", flush=True)
 
 

@@ -14,6 +14,8 @@ UNCHECKED_HEADERS = {"date", "server", "transfer-encoding", "content-length", "c
                      "x-ms-client-request-id"}
 #: These are new on every answer.
 NEW_MEMBERS = {"Timestamp", "odata.etag"}
+#: An element with text that is not, or not in this form.
+OLD_ELEMENT = r"<(?!(?:MessageId|\w*Time|TimeNextVisible|PopReceipt)>)(\w+)>([^<]+)</\1>"
 
 
 def first_fit(change, recordings):
@@ -127,15 +129,60 @@ def _with_batch(entry, old, new):
 
 
 def xml_text(entry):
-    return _with_xml(entry, r"<(\w+)>([^<]+)</\1>", r"<\1>\2x</\1>")
+    return _with_xml(entry, OLD_ELEMENT, r"<\1>\2x</\1>")
 
 
 def xml_element_left_out(entry):
-    return _with_xml(entry, r"<(\w+)>([^<]+)</\1>", "")
+    return _with_xml(entry, OLD_ELEMENT, "")
+
+
+def xml_error_code(entry):
+    return _with_xml(entry, r"<Code>", "<Code>x")
+
+
+def xml_error_text(entry):
+    return _with_xml(entry, r"<Message>", "<Message>x")
+
+
+def xml_error_detail(entry):
+    return _with_xml(entry, r"</Message><(\w+)>", r"</Message><\1>x")
+
+
+def message_order(entry):
+    """Two messages of one answer in the other order; their ids were learned when they were sent."""
+    return _with_xml(entry, r"(<QueueMessage>.*?</QueueMessage>)(<QueueMessage>.*?</QueueMessage>)", r"\2\1")
+
+
+def message_left_out(entry):
+    return _with_xml(entry, r"<QueueMessage>.*?</QueueMessage>", "")
+
+
+def message_id(entry):
+    return _with_xml(entry, r"<MessageId>.*?<(?=.*<DequeueCount>)", "<MessageId>00000000-0000-0000-0000-000000000000<")
+
+
+def message_expires_earlier(entry):
+    return _with_xml(entry, r"<ExpirationTime>.*?<", "<ExpirationTime>Sat, 01 Jan 2000 00:00:00 GMT<")
+
+
+def message_visible_earlier(entry):
+    return _with_xml(entry, r"<TimeNextVisible>.*?<", "<TimeNextVisible>Sat, 01 Jan 2000 00:00:00 GMT<")
+
+
+def receipt_kind(entry):
+    return _with_xml(entry, r"<PopReceipt>A", "<PopReceipt>B")
+
+
+def receipt_of_an_update(entry):
+    receipt = entry.answer_headers.get("x-ms-popreceipt")
+    entry.answer_headers["x-ms-popreceipt"] = f"B{receipt[1:]}" if receipt else ""
+    return bool(receipt)
 
 
 def _with_xml(entry, old, new):
     """Not in settings, which are those of the recorded account where a test has not set them."""
+    if isinstance(entry.answer, list) and all(isinstance(line, str) for line in entry.answer):
+        entry.answer = "".join(entry.answer)
     if not isinstance(entry.answer, str) or "xml" not in entry.answer_type() or "<StorageServiceProperties>" in entry.answer:
         return False
     before = entry.answer
@@ -159,7 +206,9 @@ def body_added(entry):
 EVERYWHERE = (status, header_value, header_left_out, header_added, xml_text, xml_element_left_out)
 OF_TABLES = (json_value, json_type, json_member_left_out, json_order, json_row_left_out, error_code, error_message, batch_status,
              batch_header, body_left_out, body_added)
+OF_QUEUES = (xml_error_code, xml_error_text, xml_error_detail, message_order, message_left_out, message_id, message_expires_earlier,
+             message_visible_earlier, receipt_kind, receipt_of_an_update)
 
 
 def changes(service):
-    return EVERYWHERE + (OF_TABLES if service == "table" else ())
+    return EVERYWHERE + {"table": OF_TABLES, "queue": OF_QUEUES}.get(service, ())

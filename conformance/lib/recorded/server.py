@@ -45,7 +45,7 @@ class Server:
 
     def address(self):
         """Host and port, once it listens."""
-        line = rf"Tavola {self.service.title()} service is successfully listening at http://(.*):(\d+)"
+        line = rf"{self.service.title()} service is successfully listening at http://(.*):(\d+)"
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline and self.process.poll() is None:
             if found := re.search(line, self.log()):

@@ -7,6 +7,9 @@ from ..compare import Difference, without_ids
 from ..learned import GUID
 from ..recordings import lower
 
+#: What service properties are made of.
+SECTIONS = ("Logging", "HourMetrics", "MinuteMetrics", "Cors")
+
 
 class Service:
     name = ""
@@ -87,3 +90,24 @@ def xml_differences(live, here):
 
 def xml_text(text):
     return without_ids(text.removeprefix("\ufeff"))
+
+
+def sections(text):
+    """Names of the sections that a document of service properties has."""
+    return set(re.findall(rf"<({'|'.join(SECTIONS)})\b", text))
+
+
+def section_differences(live, here, already_set):
+    """Differences of service properties, section by section; returns the texts without what was compared.
+
+    A section that the test has not set is a setting of the recorded account.
+    """
+    if not all("<StorageServiceProperties>" in text for text in (live, here)):
+        return live, here
+    for name in SECTIONS:
+        element = rf"<{name} ?/>|<{name}>.*?</{name}>"
+        texts = [(re.findall(element, text, re.S) or [""])[0] for text in (live, here)]
+        if texts[0] != texts[1]:
+            yield Difference("xml section" if name in already_set else "xml unset section", name, *texts)
+        live, here = (re.sub(element, f"<{name}/>", text, flags=re.S) for text in (live, here))
+    return live, here

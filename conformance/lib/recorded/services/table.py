@@ -10,9 +10,8 @@ from email.utils import formatdate
 from .. import signing
 from ..compare import Difference, batch_answers, batch_targets, json_differences, without_ids
 from ..learned import DATE, GUID, TABLE_ETAG, TIME
-from .service import Service, mark_difference, recorded_text, xml_differences, xml_text
+from .service import Service, mark_difference, recorded_text, section_differences, sections, xml_differences, xml_text
 
-SECTIONS = ("Logging", "HourMetrics", "MinuteMetrics", "Cors")
 #: A time in an ETag or a Timestamp, which are two forms of one value.
 MOMENT = re.compile(r"\d{4}-.*?Z")
 CONTINUATION = r"1!\d+![A-Za-z0-9*_-]*"
@@ -43,7 +42,7 @@ class Table(Service):
         if request.method == "POST" and request.path == "/Tables":
             session.memory.tables.add(json.loads(request.body)["TableName"].lower())
         if request.method == "PUT" and "comp=properties" in request.query:
-            session.memory.sections |= set(re.findall(rf"<({'|'.join(SECTIONS)})\b", request.body.decode()))
+            session.memory.sections |= sections(request.body.decode())
 
     def operation(self, request, headers):
         query, path = dict(signing.parameters(request.query)), request.path
@@ -136,13 +135,7 @@ class Table(Service):
     def xml_body_differences(self, session, live, here):
         yield from mark_difference(live, here)
         live, here = xml_text(session.learned.apply(session.to_here(live))), xml_text(here)
-        if all("<StorageServiceProperties>" in text for text in (live, here)):
-            for name in SECTIONS:
-                element = rf"<{name} ?/>|<{name}>.*?</{name}>"
-                texts = [(re.findall(element, text, re.S) or [""])[0] for text in (live, here)]
-                if texts[0] != texts[1]:
-                    yield Difference("xml section" if name in session.memory.sections else "xml unset section", name, *texts)
-                live, here = (re.sub(element, f"<{name}/>", text, flags=re.S) for text in (live, here))
+        live, here = yield from section_differences(live, here, session.memory.sections)
         live, here = (re.sub(rf"<LastSyncTime>({DATE})?<", "<LastSyncTime><", text) for text in (live, here))
         yield from xml_differences(live, here)
 

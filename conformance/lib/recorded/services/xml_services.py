@@ -1,4 +1,4 @@
-"""Queues and blobs: the long form of SharedKey, and answers in XML."""
+"""Queues and blobs: the long form of SharedKey, and answers in XML. Here is what they share, and blobs."""
 
 import re
 
@@ -43,13 +43,6 @@ class XmlService(Service):
                 session.learned.put(old, new)
             live, here = (re.sub(element, f"<{name}/>", text) for text in (live, here))
         yield from xml_differences(session.learned.apply(live), here)
-
-
-class Queue(XmlService):
-    name, token = "queue", staticmethod(signing.queue_token)
-    levels = ("service", "queue", "messages", "message")
-    header_forms = {**Service.header_forms, "x-ms-popreceipt": r"\S+", "x-ms-time-next-visible": DATE}
-    new_elements = ("MessageId", "PopReceipt", "InsertionTime", "ExpirationTime", "TimeNextVisible", "NextMarker")
 
 
 class Blob(XmlService):

@@ -1,9 +1,7 @@
 """Finds what differs between two answers, up to what may differ, and looks each difference up in the reviewed list."""
 
-import fnmatch
 import json
 import re
-import tomllib
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 
@@ -146,35 +144,3 @@ def body_differences(path, left, right):
 def brief(value):
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) < 400 else text[:400] + "..."
-
-
-class Known:
-    """The reviewed list. An entry matches when each of its patterns does; a missing pattern matches anything."""
-
-    def __init__(self, path):
-        with open(path, "rb") as file:
-            self.entries = tomllib.load(file)["difference"]
-        for entry in self.entries:
-            unknown = set(entry) - {"operation", "condition", "field", "tavola", "azurite", "reason", "reference"}
-            assert not unknown and entry["reason"] and entry["reference"], f"entry {entry} is not well formed"
-            entry["used"] = 0
-
-    def find(self, difference):
-        for entry in self.entries:
-            pairs = [("operation", difference.op), ("condition", difference.cond), ("field", difference.field), ("tavola", difference.tavola), ("azurite", difference.azurite)]
-            if all(any(fnmatch.fnmatchcase(value, escape(pattern)) for pattern in alternatives(entry.get(name, "*"))) for name, value in pairs):
-                entry["used"] += 1
-                return entry
-        return None
-
-    def stale(self):
-        return [entry for entry in self.entries if not entry["used"]]
-
-
-def alternatives(pattern):
-    return pattern if isinstance(pattern, list) else [pattern]
-
-
-def escape(pattern):
-    """Only `*` is a wildcard: brackets and question marks stand for themselves."""
-    return re.sub(r"[\[?]", lambda m: f"[{m.group(0)}]", pattern)

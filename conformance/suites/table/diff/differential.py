@@ -18,8 +18,9 @@ import time
 
 import model
 from client import Request, Side
-from compare import Known, differences
+from compare import differences
 from generate import JSON, Scenario
+from known_differences import Known
 
 #: Long enough that rows pile up for queries and batches, short enough that a divergence costs little.
 SCENARIO_REQUESTS = 40

@@ -1,2 +1,2 @@
-// One harness for both JavaScript suites.
-export * from "../js/harness.mjs";
+// One harness for all JavaScript suites.
+export * from "../../../lib/harness.mjs";

@@ -1,0 +1,1 @@
+../../../table/apps/dapr/report.py

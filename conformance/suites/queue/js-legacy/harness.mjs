@@ -1,0 +1,2 @@
+// One harness for all JavaScript suites.
+export * from "../../../lib/harness.mjs";
