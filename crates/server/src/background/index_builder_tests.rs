@@ -72,7 +72,7 @@ impl Process {
     }
 
     async fn record(&self) -> TableRecord {
-        self.shared.catalogue.record(ACCOUNT, "people").await.unwrap()
+        self.shared.catalogue.table_record(ACCOUNT, "people").await.unwrap()
     }
 
     /// The states of all indexes, and that the readable one is complete and nothing else is left.
