@@ -134,7 +134,8 @@ impl Notice {
         if let Some(admin) = server.admin_address() {
             writeln!(stdout, "Health and metrics at http://{admin}/health, /ready and /metrics")?;
         }
-        for (service, address) in services {
+        // Tables last: whoever waits for that line finds everything ready.
+        for (service, address) in services.iter().rev() {
             let service = service.title();
             writeln!(
                 stdout,
