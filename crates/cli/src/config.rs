@@ -323,7 +323,7 @@ mod tests {
         let config = resolve(&parse(&[])).unwrap();
         let addresses: Vec<_> =
             config.services.iter().map(|service| service.address.to_string()).collect();
-        assert_eq!(addresses, ["127.0.0.1:10001", "127.0.0.1:10002"]);
+        assert_eq!(addresses, ["127.0.0.1:10002", "127.0.0.1:10001"]);
         assert!(config.services.iter().all(|service| !service.is_optional));
         assert_eq!(config.admin, None);
         assert_eq!(config.accounts[0].name, "devstoreaccount1");
@@ -409,15 +409,15 @@ mod tests {
     #[test]
     fn a_port_that_is_given_makes_the_other_services_optional() {
         for (arguments, expected) in [
-            (&["--tablePort", "0"][..], &[(Service::Queue, true), (Service::Table, false)][..]),
-            (&["--port", "0"], &[(Service::Queue, true), (Service::Table, false)]),
-            (&["--queuePort", "0"], &[(Service::Queue, false), (Service::Table, true)]),
+            (&["--tablePort", "0"][..], &[(Service::Table, false), (Service::Queue, true)][..]),
+            (&["--port", "0"], &[(Service::Table, false), (Service::Queue, true)]),
+            (&["--queuePort", "0"], &[(Service::Table, true), (Service::Queue, false)]),
             (
                 &["--tablePort", "0", "--services", "table,queue"],
-                &[(Service::Queue, false), (Service::Table, false)],
+                &[(Service::Table, false), (Service::Queue, false)],
             ),
             (&["--services", "queue"], &[(Service::Queue, false)]),
-            (&["--tableHost", "0.0.0.0"], &[(Service::Queue, false), (Service::Table, false)]),
+            (&["--tableHost", "0.0.0.0"], &[(Service::Table, false), (Service::Queue, false)]),
         ] {
             let config = resolve(&parse(arguments)).unwrap();
             let services: Vec<_> =
@@ -433,16 +433,16 @@ mod tests {
             config.services.iter().map(|each| each.address.ip().to_string()).collect::<Vec<_>>()
         };
         assert_eq!(hosts(&["--host", "0.0.0.0"]), ["0.0.0.0", "0.0.0.0"]);
-        assert_eq!(hosts(&["--tableHost", "0.0.0.0"]), ["127.0.0.1", "0.0.0.0"]);
+        assert_eq!(hosts(&["--tableHost", "0.0.0.0"]), ["0.0.0.0", "127.0.0.1"]);
         let both = ["--host", "0.0.0.0", "--queueHost", "127.0.0.2"];
-        assert_eq!(hosts(&both), ["127.0.0.2", "0.0.0.0"]);
+        assert_eq!(hosts(&both), ["0.0.0.0", "127.0.0.2"]);
     }
 
     #[test]
     fn a_service_that_is_not_there_is_told() {
         for services in ["blob", "table,blob", "tables", ""] {
             let error = resolve(&parse(&["--services", services])).unwrap_err();
-            assert!(format!("{error:#}").contains("queue, table"), "{error:#}");
+            assert!(format!("{error:#}").contains("table, queue"), "{error:#}");
         }
     }
 

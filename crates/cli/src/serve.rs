@@ -173,7 +173,8 @@ impl Notice {
         if let Some(admin) = server.admin_address() {
             lines.push(format!("Health and metrics at http://{admin}/health, /ready and /metrics"));
         }
-        for (service, address) in services {
+        // Tables last: whoever waits for that line finds everything ready.
+        for (service, address) in services.iter().rev() {
             let service = service.title();
             lines.push(format!(
                 "Tavola {service} service is successfully listening at {scheme}://{address}"

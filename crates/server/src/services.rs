@@ -17,7 +17,7 @@ use crate::state::ServerState;
 use crate::table::{self, TableOperation, TableService};
 
 /// The services that this server has, in the order in which they are started and told.
-pub const SERVICES: [Service; 2] = [Service::Queue, Service::Table];
+pub const SERVICES: [Service; 2] = [Service::Table, Service::Queue];
 
 /// Answers one request of a service.
 pub(crate) async fn answer(

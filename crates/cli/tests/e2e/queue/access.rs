@@ -7,7 +7,7 @@ use tavola_wire::auth::shared_key::Scheme;
 use super::client::{QueueClient, document, key, shared_client};
 use crate::server::bearer::{Issuer, claims, serve};
 use crate::support::http::Response;
-use crate::support::{ACCOUNT, Credentials, minutes_from_now};
+use crate::support::{ACCOUNT, Credentials, encode, minutes_from_now};
 
 fn with_token(client: &QueueClient, queue: &str, letters: &str) -> QueueClient {
     let permissions = Permissions::parse_queue(letters).expect("letters");
@@ -25,8 +25,7 @@ fn with_account_token(client: &QueueClient, letters: &str, types: ResourceTypes)
 /// What the letters allow, one after the other.
 fn attempts(client: &QueueClient, owner: &QueueClient, queue: &str) -> Vec<(&'static str, u16)> {
     let put = owner.put_message(queue, "text", "");
-    let message =
-        format!("/{queue}/messages/{}?popreceipt={}", put.id, put.receipt.replace('=', "%3D"));
+    let message = format!("/{queue}/messages/{}?popreceipt={}", put.id, encode(&put.receipt));
     let send = |method: &str, path: String| client.request(method, path).send().status;
     vec![
         ("peek", send("GET", format!("/{queue}/messages?peekonly=true"))),
@@ -36,7 +35,7 @@ fn attempts(client: &QueueClient, owner: &QueueClient, queue: &str) -> Vec<(&'st
         ("get", send("GET", format!("/{queue}/messages?visibilitytimeout=1"))),
         ("delete", {
             let fresh = owner.put_message(queue, "text", "");
-            let receipt = fresh.receipt.replace('=', "%3D");
+            let receipt = encode(&fresh.receipt);
             send("DELETE", format!("/{queue}/messages/{}?popreceipt={receipt}", fresh.id))
         }),
         ("set metadata", send("PUT", format!("/{queue}?comp=metadata"))),

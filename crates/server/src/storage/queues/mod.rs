@@ -7,8 +7,10 @@
 //! A message operation passes the gate of its queue, which Clear and Delete Queue close: what was acknowledged before one
 //! of them is gone with it, what is acknowledged after it stays.
 
+mod found;
 mod head_scan;
 mod live_queue;
+mod random_bits;
 mod registry;
 mod stamps;
 mod survey;
@@ -21,12 +23,13 @@ use bytes::Bytes;
 use tavola_engine::{AnyEngine, Engine, Error as EngineError, Reader, Transition};
 use tavola_wire::Ticks;
 use tavola_wire::queue::metadata::Metadata;
-use tavola_wire::queue::receipt::MadeBy;
 use tavola_wire::queue::{MessageId, PopReceipt, QueueName};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
+use self::found::receipt;
 use self::head_scan::PeekScan;
 use self::live_queue::{LiveQueue, Writing};
+use self::random_bits::RandomBits;
 use self::registry::Registry;
 use self::stamps::Stamps;
 use self::transitions::{Claim, DeleteMessage, PutMessage, UpdateMessage};
@@ -36,9 +39,11 @@ use super::features::{Feature, Features};
 use super::layout::message::{
     Header, HeaderText, INLINE_BYTES_MAX, MessageKeys, Moment, Place, decode_text,
 };
-use super::layout::{AccountId, QueueRecord, StoreId};
+use super::layout::{AccountId, QueueRecord};
 use super::{Error, Result};
 use crate::clock::hybrid::TimeSource;
+
+pub(crate) use found::{Found, Put};
 
 /// The queues of all accounts.
 #[derive(Debug)]
@@ -51,58 +56,6 @@ pub(crate) struct Queues {
     /// Scans for the messages of a queue, and the rows that they looked at.
     scans: AtomicU64,
     rows_scanned: AtomicU64,
-}
-
-/// A message that was put.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Put {
-    pub id: MessageId,
-    pub inserted: Ticks,
-    pub expires: Ticks,
-    pub receipt: PopReceipt,
-}
-
-/// A message that was got or peeked at. Its text is perhaps in a row of its own: see [`Queues::text`].
-#[derive(Clone, Debug)]
-pub(crate) struct Found {
-    store: StoreId,
-    place: Place,
-    header: Header,
-}
-
-impl Found {
-    pub(crate) fn id(&self) -> MessageId {
-        self.place.id
-    }
-
-    pub(crate) fn inserted(&self) -> Ticks {
-        self.header.inserted
-    }
-
-    pub(crate) fn expires(&self) -> Ticks {
-        self.header.expires.ticks()
-    }
-
-    pub(crate) fn dequeue_count(&self) -> u32 {
-        self.header.dequeue_count
-    }
-
-    pub(crate) fn receipt(&self) -> PopReceipt {
-        receipt(self.place.visible, &self.header)
-    }
-
-    pub(crate) fn text_bytes(&self) -> usize {
-        self.header.text_bytes()
-    }
-}
-
-/// The receipt of a message that is visible from then on.
-fn receipt(visible: Moment, header: &Header) -> PopReceipt {
-    let made_by = match header.is_updated {
-        true => MadeBy::Update { dequeue_count: header.dequeue_count },
-        false => MadeBy::PutOrGet,
-    };
-    PopReceipt { next_visible: visible.ticks(), made_by }
 }
 
 /// A queue that neither Clear nor Delete Queue can touch until this is dropped.
@@ -315,7 +268,7 @@ impl Queues {
         if updated.is_some() {
             queue.live.forget(place);
         }
-        Ok(updated.map(|header| self::receipt(visible, &header)))
+        Ok(updated.map(|header| found::receipt(visible, &header)))
     }
 
     /// Deletes a message. Answers whether the receipt was that of a message.
@@ -478,27 +431,6 @@ fn split_text(
     let length = u32::try_from(text.len()).expect("a text has 64 KiB at most");
     let row = (keys.text(expires, id), super::layout::message::encode_text(&text));
     (HeaderText::Row(length), Some(row))
-}
-
-/// What makes ids differ that were made in the same moment by servers that do not know of each other.
-#[derive(Debug)]
-struct RandomBits(AtomicU64);
-
-impl RandomBits {
-    fn new() -> Self {
-        use std::hash::{BuildHasher, Hasher, RandomState};
-        // The standard library's hash seed is the operating system's randomness.
-        Self(AtomicU64::new(RandomState::new().build_hasher().finish()))
-    }
-
-    /// SplitMix64.
-    fn next(&self) -> u64 {
-        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mut bits = self.0.fetch_add(STEP, Ordering::Relaxed);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^ (bits >> 31)
-    }
 }
 
 #[cfg(test)]

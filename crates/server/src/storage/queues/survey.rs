@@ -59,7 +59,9 @@ impl Queues {
     }
 
     async fn tidy_queue(&self, store: StoreId) -> Result<bool> {
-        let live = match self.registry.get(store) {
+        let known = self.registry.get(store);
+        let is_known = known.is_some();
+        let live = match known {
             Some(live) => live,
             None => self.registry.add(LiveQueue::new(store, self.read_low_mark(store).await?)),
         };
@@ -72,6 +74,11 @@ impl Queues {
         self.first_place(&live, now).await?;
         if let Some(low) = live.low_mark(now, REMOVED_MIN) {
             self.put_low_mark(store, low).await?;
+        }
+        // It may have been cleared or deleted since its record was read, and must not be counted for ever.
+        let dropped = Key::Dropped { id: store.into() }.encode();
+        if !is_known && self.engine.get(&dropped).await?.is_some() {
+            self.registry.remove(store);
         }
         Ok(is_done)
     }
