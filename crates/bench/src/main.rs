@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, reason = "it prints reports")]
 
 use clap::{Parser, Subcommand};
-use tavola_bench::commands::{compare, footprint, growth, latency, mixed, run};
+use tavola_bench::commands::{compare, footprint, growth, indexes, latency, mixed, run};
 use tavola_bench::{bare, page, record, soak};
 
 #[derive(Parser)]
@@ -30,6 +30,8 @@ enum Command {
     Footprint(footprint::FootprintOptions),
     /// Measure reads with and without a table scan beside them
     Mixed(mixed::MixedOptions),
+    /// Measure queries and writes with indexes, beside those without
+    Indexes(indexes::IndexesOptions),
     /// Write docs/performance.md from the kept results again
     Page,
     /// Load a running server with everything at once for long, and judge whether it stays the same
@@ -50,6 +52,7 @@ fn main() -> anyhow::Result<()> {
         Command::Latency(options) => latency::latency(&options),
         Command::Footprint(options) => footprint::footprint(&options),
         Command::Mixed(options) => mixed::mixed(&options),
+        Command::Indexes(options) => indexes::indexes(&options),
         Command::Page => {
             let page = page::write(&record::repository()?.join("docs/performance"))?;
             println!("written to {}", page.display());

@@ -155,6 +155,46 @@ impl Client {
         self.check_count(rows)
     }
 
+    /// Reads the first page of a filter, which is to have this many entities.
+    pub async fn filtered(
+        &mut self,
+        table: &str,
+        filter: &str,
+        select: &str,
+        headers: &str,
+        expected: u64,
+    ) -> Result<u64, Failure> {
+        self.start_query(table);
+        self.option("$filter", filter);
+        if !select.is_empty() {
+            self.option("$select", select);
+        }
+        self.expect(200, "GET", NO_METADATA, "", headers).await?;
+        let found = self.entities_in_body();
+        if found == expected { Ok(found) } else { Err(miscounted(found, expected)) }
+    }
+
+    /// Declares an index, and does not wait for it.
+    pub async fn declare_index(
+        &mut self,
+        table: &str,
+        name: &str,
+        keys: &str,
+        include: &str,
+    ) -> Result<(), Failure> {
+        self.start(&format!("TavolaIndexes(PartitionKey='{table}',RowKey='{name}')"));
+        write!(self.body, "{{\"Keys\":\"{keys}\",\"Include\":\"{include}\"}}")
+            .expect("a vector takes every write");
+        self.expect(204, "PUT", NO_METADATA, JSON, "").await
+    }
+
+    /// Whether queries use an index.
+    pub async fn is_index_readable(&mut self, table: &str, name: &str) -> Result<bool, Failure> {
+        self.start(&format!("TavolaIndexes(PartitionKey='{table}',RowKey='{name}')"));
+        self.expect(200, "GET", NO_METADATA, "", "").await?;
+        Ok(memmem::find(self.connection.body(), b"\"State\":\"Readable\"").is_some())
+    }
+
     /// Follows a query to its end.
     pub async fn scan(&mut self, table: &str, filter: &str) -> Result<Scanned, Failure> {
         let mut scanned = Scanned::default();

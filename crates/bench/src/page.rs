@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use crate::commands::compare::CompareResult;
 use crate::commands::footprint::FootprintResult;
 use crate::commands::growth::GrowthResult;
+use crate::commands::indexes::IndexesResult;
 use crate::commands::latency::LatencyResult;
 use crate::commands::mixed::MixedResult;
 use crate::commands::run::side_by_side;
@@ -28,6 +29,7 @@ struct Results {
     latency: Option<Record<LatencyResult>>,
     footprint: Option<Record<FootprintResult>>,
     mixed: Option<Record<MixedResult>>,
+    indexes: Option<Record<IndexesResult>>,
 }
 
 /// Writes the page beside the folder of results, and gives its path.
@@ -60,6 +62,7 @@ impl Results {
             latency: Record::load(folder, "latency")?,
             footprint: Record::load(folder, "footprint")?,
             mixed: Record::load(folder, "mixed")?,
+            indexes: Record::load(folder, "indexes")?,
         })
     }
 
@@ -88,6 +91,11 @@ impl Results {
             let stolen = stolen([record.result.alone.stolen_max]);
             let text = format!("{}{stolen}", record.result.table());
             out += &section("Reads beside a table scan", record, &text);
+        }
+        if let Some(record) = &self.indexes {
+            let stolen = stolen(record.result.rows.iter().map(|row| row.stolen_max));
+            let text = format!("{}{stolen}", record.result.table());
+            out += &section("Index tables", record, &text);
         }
         out.push('\n');
         out

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::ValueEnum;
 
-use crate::entity::{Keys, Place, SCAN_FILTER, scan_matches};
+use crate::entity::{BUCKETS, Keys, Place, SCAN_FILTER, scan_matches};
 use crate::operations::Change;
 use crate::random::Random;
 use crate::request::{Client, Failure, MINIMAL_METADATA, NO_METADATA};
@@ -12,6 +12,8 @@ use crate::request::{Client, Failure, MINIMAL_METADATA, NO_METADATA};
 /// Entities that a range query returns, and rows that a transaction inserts.
 pub const RANGE_ROWS: u64 = 100;
 pub const TRANSACTION_ROWS: u64 = 100;
+/// What is asked of covered entities.
+const COVERED: &str = "RowKey,Bucket,Quantity";
 /// Entities on a full page.
 pub const PAGE_ROWS: u64 = 1000;
 
@@ -39,6 +41,21 @@ pub enum Workload {
     Upsert,
     /// Sets two properties
     Merge,
+    /// One entity by a property that is unique; for `indexes`, which declares one
+    #[value(skip)]
+    ByValue,
+    /// The entities with one value in a thousand, likewise
+    #[value(skip)]
+    ByBucket,
+    /// The same, of which a copy in the index has all that is asked for
+    #[value(skip)]
+    ByBucketCovered,
+    /// A page of a filter that every entity matches, likewise
+    #[value(skip)]
+    ByCommonValue,
+    /// The same, with indexes left alone
+    #[value(skip)]
+    ByCommonValueScanned,
 }
 
 /// What the operations of a workload share: the table, what is in it, and what comes next.
@@ -55,7 +72,18 @@ pub struct Work {
 
 impl Workload {
     pub fn name(self) -> String {
-        self.to_possible_value().expect("no workload is hidden").get_name().to_owned()
+        let of_index = match self {
+            Self::ByValue => "equality, unique value",
+            Self::ByBucket => "equality, 100 matches, looked up",
+            Self::ByBucketCovered => "equality, 100 matches, covered",
+            Self::ByCommonValue => "a value that all have, indexed",
+            Self::ByCommonValueScanned => "a value that all have, scanned",
+            _ => {
+                let value = self.to_possible_value().expect("the others are on the command line");
+                return value.get_name().to_owned();
+            }
+        };
+        of_index.to_owned()
     }
 
     /// Whether it writes into a table of its own, which starts empty.
@@ -110,6 +138,15 @@ impl Work {
             Workload::QueryPage => self.page(client, random, NO_METADATA).await,
             Workload::QueryPageMin => self.page(client, random, MINIMAL_METADATA).await,
             Workload::ScanFilter => self.scan(client).await,
+            Workload::ByValue => {
+                let number = random.below(self.entities);
+                let filter = format!("Customer eq 'customer {number:010}'");
+                client.filtered(table, &filter, "", "", 1).await
+            }
+            Workload::ByBucket => self.bucket(client, random, "").await,
+            Workload::ByBucketCovered => self.bucket(client, random, COVERED).await,
+            Workload::ByCommonValue => self.common(client, "").await,
+            Workload::ByCommonValueScanned => self.common(client, "x-tavola-index: none\r\n").await,
         }
     }
 
@@ -149,6 +186,20 @@ impl Work {
         let rows = PAGE_ROWS.min(self.keys.rows_in(partition, self.entities));
         client.page(&self.table, partition, rows, accept).await?;
         Ok(rows)
+    }
+
+    async fn bucket(
+        &self,
+        client: &mut Client,
+        random: &mut Random,
+        select: &str,
+    ) -> Result<u64, Failure> {
+        let filter = format!("Bucket eq {}", random.below(BUCKETS));
+        client.filtered(&self.table, &filter, select, "", self.entities / BUCKETS).await
+    }
+
+    async fn common(&self, client: &mut Client, headers: &str) -> Result<u64, Failure> {
+        client.filtered(&self.table, "Revision eq '0'", "", headers, PAGE_ROWS).await
     }
 
     async fn scan(&self, client: &mut Client) -> Result<u64, Failure> {

@@ -3,6 +3,8 @@
 //! A connection holds a key, and arguments can be seen by everyone on a machine: it is better taken from the environment
 //! or a file.
 
+use std::io::Write;
+
 use anyhow::Context;
 use clap::Args;
 use tavola_client::TableServiceClient;
@@ -48,7 +50,9 @@ impl ConnectionOptions {
             return Ok(text.with_context(|| format!("cannot read {path}"))?.trim().to_owned());
         }
         if given.contains("AccountKey=") {
-            eprintln!(
+            // Nobody has to be listening.
+            let _ = writeln!(
+                std::io::stderr(),
                 "Warning: the key can be seen in the list of processes; use env:NAME or @FILE"
             );
         }

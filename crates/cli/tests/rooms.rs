@@ -12,7 +12,7 @@ const SERVER: &[&[&str]] = &[
     &["error"],
     &["net"],
     &["request"],
-    &["auth", "operations", "test_hooks"],
+    &["auth", "operations", "test_hooks", "workload"],
     &["metrics", "background", "operator"],
     &["state"],
     &["admin", "connection", "context"],

@@ -27,6 +27,7 @@ mod table;
 mod tenant;
 #[cfg(feature = "test-hooks")]
 mod test_hooks;
+mod workload;
 
 pub use operator::check::{CheckProgress, CheckReport, check};
 pub use operator::salvage::{SalvageError, SalvageReport, salvage};

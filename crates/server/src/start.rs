@@ -14,6 +14,7 @@ use crate::auth::bearer::{BearerError, BearerVerifier};
 use crate::background::Background;
 use crate::background::index_builder::IndexBuilder;
 use crate::background::sweeper::Sweeper;
+use crate::background::workload_merge::WorkloadMerge;
 use crate::config::{Config, ServiceConfig, Storage};
 use crate::error::storage_failure;
 use crate::listener::Server;
@@ -112,6 +113,7 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
     let (clock, drop_signal) = (state.clock.clone(), state.drop_signal.clone());
     background.start(Sweeper::new(state.engine.clone(), clock.clone(), drop_signal, started));
     background.start(IndexBuilder::new(state.engine.clone(), state.catalogue.clone(), clock));
+    background.start(WorkloadMerge::new(state.workload.clone()));
     Ok(RunningServer {
         service_addresses: server.service_addresses(),
         admin_address: server.admin_address(),

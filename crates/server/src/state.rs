@@ -21,6 +21,8 @@ use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
 use crate::storage::catalogue::{Catalogue, Table};
 use crate::storage::features::{Feature, Features};
+use crate::storage::index::WideRanges;
+use crate::workload::Workload;
 
 #[derive(Debug)]
 pub(crate) struct ServerState {
@@ -33,8 +35,11 @@ pub(crate) struct ServerState {
     /// Told of everything that is dropped.
     pub drop_signal: Arc<Notify>,
     pub clock: Arc<Clock>,
+    /// Index ranges that queries gave up.
+    pub wide_ranges: WideRanges,
     pub ids: IdSource,
     pub metrics: Metrics,
+    pub workload: Arc<Workload>,
     pub memory_budget: Arc<MemoryBudget>,
     pub settings: Settings,
     stopping: AtomicBool,
@@ -77,8 +82,10 @@ impl ServerState {
             features,
             auth,
             clock,
+            wide_ranges: WideRanges::default(),
             ids: IdSource::new(),
             metrics,
+            workload: Arc::default(),
             memory_budget,
             settings,
             stopping: AtomicBool::new(false),

@@ -6,9 +6,19 @@
 pub const EXPLAIN: &str = "x-tavola-explain";
 /// How the rows were found: the name of a [`QueryKind`](crate::table::filter::QueryKind).
 pub const QUERY_KIND: &str = "x-tavola-query-kind";
+/// The kind of a query whose rows an index found.
+pub const KIND_INDEX: &str = "index";
 /// Rows that were read for this page.
 pub const ROWS_EXAMINED: &str = "x-tavola-rows-examined";
 /// Rows that matched, and stand in this page.
 pub const ROWS_RETURNED: &str = "x-tavola-rows-returned";
 /// Ranges of keys that the plan of the query had.
 pub const KEY_SPANS: &str = "x-tavola-key-spans";
+/// The indexes that found the rows, separated by commas. In a request: the one to use, or `none`.
+pub const INDEX: &str = "x-tavola-index";
+/// How the indexes were used.
+pub const INDEX_USE: &str = "x-tavola-index-use";
+/// Index rows that were passed for this page.
+pub const INDEX_ENTRIES: &str = "x-tavola-index-entries";
+/// Indexes that might have helped, each with the reason why it was not used.
+pub const INDEX_NOT_USED: &str = "x-tavola-index-not-used";

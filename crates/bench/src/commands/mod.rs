@@ -3,6 +3,7 @@
 pub mod compare;
 pub mod footprint;
 pub mod growth;
+pub mod indexes;
 pub mod latency;
 pub mod mixed;
 pub mod run;

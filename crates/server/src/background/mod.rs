@@ -6,6 +6,7 @@
 
 pub(crate) mod index_builder;
 pub(crate) mod sweeper;
+pub(crate) mod workload_merge;
 
 use std::hash::{BuildHasher, RandomState};
 use std::panic::AssertUnwindSafe;

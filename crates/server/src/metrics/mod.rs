@@ -1,6 +1,7 @@
 //! What is counted, from the first request on. Handles are made once; the hot path only adds to atomics.
 
 pub(crate) mod engine;
+mod indexes;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -16,6 +17,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use tavola_wire::Service;
 
+use self::indexes::IndexMetrics;
 use crate::net::memory_budget::MemoryBudget;
 use crate::operations::{OperationIndex, OperationSpec, PREFLIGHT, UNRECOGNIZED};
 
@@ -32,6 +34,7 @@ pub(crate) struct Metrics {
     pub response_bytes: Counter,
     pub rows_examined: Counter,
     pub rows_returned: Counter,
+    pub indexes: IndexMetrics,
     pub panics: Counter,
 }
 
@@ -110,6 +113,7 @@ impl Metrics {
         let connections = Gauge::default();
         registry.register("connections", "Open connections", connections.clone());
         registry.register_collector(Box::new(MessageMemoryBytes(memory_budget.clone())));
+        let indexes = IndexMetrics::register(&mut registry);
         let mut counter = |name: &str, help: &str| {
             let counter = Counter::default();
             registry.register(name, help, counter.clone());
@@ -131,6 +135,7 @@ impl Metrics {
             response_bytes: counter("response_body_bytes", "Bytes of response bodies"),
             rows_examined: counter("rows_examined", "Entities that queries looked at"),
             rows_returned: counter("rows_returned", "Entities that queries returned"),
+            indexes,
             panics: counter("panics", "Requests that ended in a panic and were answered 500"),
             registry,
         }

@@ -1,4 +1,4 @@
-//! A table as operations on entities address it: one that is stored, or one of the server's own.
+//! A table as operations on entities address it: one that is stored, one of the server's own, or an index.
 //!
 //! The catalogue is asked first, so that stored tables pay nothing for the others.
 
@@ -6,22 +6,27 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tavola_engine::Reader;
+use tavola_wire::ErrorCode;
 use tavola_wire::table::names::TableName;
 
 use super::change_set::{self, Refused};
 use super::entity_change::{Applied, EntityChange};
 use super::errors::in_table;
+use super::index_view::IndexView;
 use super::system::SystemTable;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::{Result, engine_error};
 use crate::storage;
 use crate::storage::catalogue::Table;
+use crate::workload::hot_partitions::PartitionRequest;
 
 #[derive(Clone, Debug)]
 pub(crate) enum AnyTable {
     Stored(Arc<Table>),
     System(SystemTable),
+    /// Read-only.
+    View(IndexView),
 }
 
 impl AnyTable {
@@ -35,7 +40,12 @@ impl AnyTable {
         name: &TableName<'_>,
     ) -> Result<Self> {
         match context.state.catalogue.find(context.account.id, name).await {
-            Ok(table) => Ok(Self::Stored(table)),
+            Ok(table) => match table.view.clone() {
+                None => Ok(Self::Stored(table)),
+                Some(view) => {
+                    Box::pin(IndexView::find(context, table, &view)).await.map(Self::View)
+                }
+            },
             Err(storage::Error::NotFound) => {
                 let table = SystemTable::named(name).ok_or(storage::Error::NotFound);
                 let table = table.map_err(in_table)?;
@@ -56,12 +66,15 @@ impl AnyTable {
         match self {
             Self::Stored(table) => {
                 let key = table.keys().key(partition_key, row_key);
-                context.state.engine.get(&key).await.map_err(engine_error)
+                let stored = context.state.engine.get(&key).await.map_err(engine_error)?;
+                note(context, table, partition_key, stored.as_ref().map_or(0, Bytes::len), 0);
+                Ok(stored)
             }
             Self::System(table) => {
                 let rows = Box::pin(table.rows(context)).await?;
                 Ok(rows.get(partition_key, row_key).cloned())
             }
+            Self::View(view) => Box::pin(view.get(context, partition_key, row_key)).await,
         }
     }
 
@@ -72,8 +85,31 @@ impl AnyTable {
         changes: Vec<EntityChange>,
     ) -> Result<Vec<Applied>, Refused> {
         match self {
-            Self::Stored(table) => change_set::commit(context, table, changes).await,
+            Self::Stored(table) => {
+                if let Some(first) = changes.first() {
+                    // All changes of a set are of one partition.
+                    let bytes = context.body.len();
+                    note(context, table, &first.partition_key, bytes, changes.len());
+                }
+                change_set::commit(context, table, changes).await
+            }
             Self::System(table) => Box::pin(table.commit(context, changes)).await,
+            Self::View(_) => {
+                Err(Refused { index: 0, error: ErrorCode::InsufficientAccountPermissions.into() })
+            }
         }
     }
+}
+
+/// Counts a request for the hottest partitions.
+fn note(
+    context: &RequestContext<'_>,
+    table: &Table,
+    partition_key: &str,
+    bytes: usize,
+    writes: usize,
+) {
+    let account = context.account.id;
+    let request = PartitionRequest { account, table, partition_key, bytes, writes };
+    context.state.workload.hot_partitions.note(request);
 }

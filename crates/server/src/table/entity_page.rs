@@ -83,6 +83,16 @@ impl Page {
         })
     }
 
+    /// Rows looked at so far.
+    pub(crate) fn examined(&self) -> u64 {
+        self.examined
+    }
+
+    /// Rows on it so far.
+    pub(crate) fn returned(&self) -> usize {
+        self.returned
+    }
+
     pub(crate) fn is_done(&self) -> bool {
         self.next.is_some() || self.failure.is_some()
     }

@@ -14,6 +14,8 @@ mod entity_page;
 mod errors;
 mod get_entity;
 mod get_table;
+pub(crate) mod index_scan;
+mod index_view;
 mod insert_entity;
 mod no_entity;
 mod odata;

@@ -1,11 +1,14 @@
-//! Query Entities: the plan of a filter, scanned span by span until the page is full.
+//! Query Entities: the plan of a filter, scanned span by span until the page is full, or with the help of indexes.
+
+use std::borrow::Cow;
+use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use tavola_engine::{Engine, Reader, Visitor};
 use tavola_wire::auth::sas::KeyRangeLimit;
 use tavola_wire::explain;
 use tavola_wire::table::continuation::{self, EntityContinuation};
-use tavola_wire::table::filter::{Expr, Plan, QueryKind, Span};
+use tavola_wire::table::filter::{Expr, Plan, Program, QueryKind, Span, parse};
 use tavola_wire::table::json::EntityFormat;
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::stored::key::{push_entity_key, read_entity_key};
@@ -13,7 +16,10 @@ use tavola_wire::uri::query::TOP_MAX;
 
 use super::any_table::AnyTable;
 use super::entity_page::{FinishedPage, Page};
+use super::index_scan::{self, Hint, IndexQuery, IndexUse};
+use super::index_view::{IndexView, ViewQuery};
 use super::odata;
+use super::system::SystemTable;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
@@ -21,6 +27,8 @@ use crate::request::reply::{Reply, ReplyBody};
 use crate::request::respond;
 use crate::storage::catalogue::Table;
 use crate::storage::layout::EntityKeys;
+use crate::workload::PageFigures;
+use crate::workload::hot_partitions::PartitionRequest;
 
 /// Point look-ups between two moments at which other requests of the thread get their turn. A longer span takes as long
 /// as many of them.
@@ -33,6 +41,7 @@ const QUERY_KIND: HeaderName = HeaderName::from_static(explain::QUERY_KIND);
 const ROWS_EXAMINED: HeaderName = HeaderName::from_static(explain::ROWS_EXAMINED);
 const ROWS_RETURNED: HeaderName = HeaderName::from_static(explain::ROWS_RETURNED);
 const KEY_SPANS: HeaderName = HeaderName::from_static(explain::KEY_SPANS);
+const INDEX_HINT: HeaderName = HeaderName::from_static(explain::INDEX);
 
 pub(crate) async fn run(
     context: &RequestContext<'_>,
@@ -41,46 +50,152 @@ pub(crate) async fn run(
 ) -> Result<Reply> {
     let query = &context.head.query;
     let level = odata::level(context.head)?;
-    let mut plan = match query.filter() {
+    let plan = match query.filter() {
         Some(text) => Plan::read(text)?,
-        None => Plan::new(&Expr::Constant(true)),
+        None => Plan::new(&Expr::ALL),
     };
     let top = query.top()?.unwrap_or(TOP_MAX);
-    let from = EntityContinuation::from_query(query.next_partition_key(), query.next_row_key())?;
+    let from = EntityContinuation::from_query(query.next_partition_key(), query.next_row_key());
     let (base, account) = (odata::metadata_base(context.head, level), &context.account.name);
     let format = EntityFormat::new(level, &base, account, name.as_str(), query.select())?;
-    let table = AnyTable::find(context, permit, name).await?;
-
-    restrict_to_continuation(&mut plan, from.as_ref());
-    restrict_to_grant(&mut plan, permit.key_range());
-    let Plan { spans, kind, residual } = plan;
+    let table = match AnyTable::find(context, permit, name).await {
+        Ok(table) => table,
+        Err(error) => return from.and(Err(error)),
+    };
     let page_time = context.state.settings.limits.page_time;
     let page_time = query.timeout()?.map_or(page_time, |timeout| timeout.min(page_time));
-    let memory = context.state.memory_budget.reservation();
-    let page = Page::new(format, residual, usize::from(top), context.started + page_time, memory);
-    let page = match &table {
-        _ if top == 0 => page,
-        AnyTable::Stored(table) => scan_spans(context, table, &spans, page).await?,
-        AnyTable::System(table) => table.rows(context).await?.scan_spans(&spans, page),
+    let deadline = context.started + page_time;
+    let asked = Asked { plan, format, top: usize::from(top), deadline, range: permit.key_range() };
+    let found = match &table {
+        AnyTable::Stored(table) => query_stored(context, table, asked.from(from?)).await?,
+        AnyTable::System(table) => query_system(context, *table, asked.from(from?)).await?,
+        AnyTable::View(view) => Box::pin(query_view(context, view, asked)).await?,
     };
-    let page = page.finish()?;
-    note(context, name, kind, &page);
-    reply(context, kind, spans.len(), page)
+    note(context, name, &found);
+    // Numbers of an index may tell of rows that the holder of a signature must not know of.
+    let shows_indexes = permit.key_range().is_none();
+    reply(context, found, shows_indexes)
 }
 
-fn restrict_to_continuation(plan: &mut Plan, from: Option<&EntityContinuation>) {
-    if let Some(from) = from {
-        let mut lower = Vec::new();
-        push_entity_key(&mut lower, &from.partition_key, from.row_key.as_deref().unwrap_or(""));
-        plan.restrict(Some(&lower), None);
+/// What a client asks for.
+struct Asked<'q> {
+    plan: Plan,
+    format: EntityFormat,
+    top: usize,
+    deadline: Instant,
+    /// Rows outside the range of a shared access signature are not there for its holder.
+    range: Option<&'q KeyRangeLimit>,
+}
+
+/// A page, and how its rows were found.
+struct Found {
+    kind: QueryKind,
+    spans: usize,
+    used: IndexUse,
+    page: FinishedPage,
+    /// Where the next page begins.
+    tokens: Option<(String, String)>,
+}
+
+impl Asked<'_> {
+    /// Restricts the plan to what comes from a continuation token on, and to what is granted.
+    fn from(mut self, from: Option<EntityContinuation>) -> Self {
+        if let Some(from) = from {
+            let mut lower = Vec::new();
+            push_entity_key(&mut lower, &from.partition_key, from.row_key.as_deref().unwrap_or(""));
+            self.plan.restrict(Some(&lower), None);
+        }
+        if let Some((lower, upper)) = self.range.map(KeyRangeLimit::key_span) {
+            self.plan.restrict(lower.as_deref(), upper.as_deref());
+        }
+        self
     }
 }
 
-/// Rows outside the range of a shared access signature are not there for its holder.
-fn restrict_to_grant(plan: &mut Plan, range: Option<&KeyRangeLimit>) {
-    let Some(range) = range else { return };
-    let (lower, upper) = range.key_span();
-    plan.restrict(lower.as_deref(), upper.as_deref());
+impl Found {
+    fn new(kind: QueryKind, spans: usize, used: IndexUse, page: FinishedPage) -> Result<Self> {
+        let token = |next: &Vec<u8>| -> Result<_> {
+            let (partition_key, row_key) =
+                read_entity_key(next).ok_or_else(|| corrupt("the key of an entity"))?;
+            Ok((continuation::encode(&partition_key), continuation::encode(&row_key)))
+        };
+        let tokens = page.next.as_ref().map(token).transpose()?;
+        Ok(Self { kind, spans, used, page, tokens })
+    }
+
+    fn kind(&self) -> String {
+        if self.used.is_used() { explain::KIND_INDEX.to_owned() } else { self.kind.to_string() }
+    }
+}
+
+async fn query_stored(
+    context: &RequestContext<'_>,
+    table: &Table,
+    asked: Asked<'_>,
+) -> Result<Found> {
+    let Asked { plan, format, top, deadline, .. } = asked;
+    let Plan { spans, kind, residual, filter } = plan;
+    let is_asked = residual.is_some() && top > 0;
+    let memory = context.state.memory_budget.reservation();
+    let page = |format| Page::new(format, residual, top, deadline, memory);
+    let indexed = filter.as_ref().filter(|_| is_asked && !table.schema.is_empty());
+    let (page, used) = match indexed {
+        None if top == 0 => (page(format), IndexUse::default()),
+        None => (scan_spans(context, table, &spans, page(format)).await?, IndexUse::default()),
+        Some(filter) => {
+            let hint = Hint::from_header(context.head.header(&INDEX_HINT));
+            let query = IndexQuery { filter, spans: &spans, kind, top, hint };
+            let choice = index_scan::candidates(table, &query, &format);
+            if choice.is_some() {
+                // Large, and few queries have it.
+                Box::pin(index_scan::fill(context, table, &query, choice, page(format))).await?
+            } else {
+                let page = scan_spans(context, table, &spans, page(format)).await?;
+                (page, choice.into_unused())
+            }
+        }
+    };
+    let page = page.finish()?;
+    let partition = partition_of(kind, &spans);
+    note_workload(context, table, kind, filter.as_ref(), partition.as_deref(), &page);
+    Found::new(kind, spans.len(), used, page)
+}
+
+async fn query_system(
+    context: &RequestContext<'_>,
+    table: SystemTable,
+    asked: Asked<'_>,
+) -> Result<Found> {
+    let Asked { plan, format, top, deadline, .. } = asked;
+    let Plan { spans, kind, residual, .. } = plan;
+    let memory = context.state.memory_budget.reservation();
+    let page = Page::new(format, residual, top, deadline, memory);
+    let page = match top {
+        0 => page,
+        _ => table.rows(context).await?.scan_spans(&spans, page),
+    };
+    Found::new(kind, spans.len(), IndexUse::default(), page.finish()?)
+}
+
+async fn query_view(
+    context: &RequestContext<'_>,
+    view: &IndexView,
+    asked: Asked<'_>,
+) -> Result<Found> {
+    let Asked { format, top, deadline, range, .. } = asked;
+    let query = &context.head.query;
+    // Its order is not that of its keys, so that a plan says nothing about it.
+    let filter = query.filter().map_or(Ok(Expr::ALL), parse)?;
+    let from = continuation::position_from_query(query.next_partition_key())?;
+    let memory = context.state.memory_budget.reservation();
+    let page = Page::new(format, Some(Program::new(&filter)), top, deadline, memory);
+    let (page, next) = match top {
+        0 => (page, None),
+        _ => view.fill(context, &ViewQuery { filter: &filter, from, range }, page).await?,
+    };
+    let (used, page) = (view.used(), page.finish()?);
+    let tokens = next.map(|next| (continuation::encode_position(&next), continuation::encode("")));
+    Ok(Found { kind: QueryKind::TableScan, spans: 1, used, page, tokens })
 }
 
 /// Shows the rows of the spans to the page until it is full. All spans are read from one state.
@@ -134,8 +249,15 @@ async fn scan_span(
 }
 
 /// Counts the query, and logs it if it was slow.
-fn note(context: &RequestContext<'_>, table: &TableName<'_>, kind: QueryKind, page: &FinishedPage) {
-    let state = context.state;
+fn note(context: &RequestContext<'_>, table: &TableName<'_>, found: &Found) {
+    let (state, Found { page, used, .. }) = (context.state, found);
+    if let Some(how) = used.how {
+        state.metrics.indexes.note_use(how.name());
+        state.metrics.indexes.entries.inc_by(used.entries);
+    }
+    for (_, reason) in &used.not_used {
+        state.metrics.indexes.note_fallback(reason.name());
+    }
     state.metrics.rows_examined.inc_by(page.examined);
     state.metrics.rows_returned.inc_by(page.returned as u64);
     let elapsed = context.started.elapsed();
@@ -144,7 +266,10 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, kind: QueryKind, pa
             request_id = %context.id,
             account = context.account.name,
             table = table.as_str(),
-            kind = %kind,
+            kind = found.kind(),
+            indexes = used.names.join(","),
+            index_use = %used,
+            index_entries = used.entries,
             rows_examined = page.examined,
             rows_returned = page.returned,
             elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
@@ -153,27 +278,62 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, kind: QueryKind, pa
     }
 }
 
-fn reply(
+/// The partition that a query looks into, if it is one.
+fn partition_of(kind: QueryKind, spans: &[Span]) -> Option<Cow<'_, str>> {
+    match spans {
+        [span] if kind != QueryKind::TableScan => read_entity_key(&span.start).map(|(key, _)| key),
+        _ => None,
+    }
+}
+
+/// Counts it for advice on indexes, and for the hottest partitions.
+fn note_workload(
     context: &RequestContext<'_>,
+    table: &Table,
     kind: QueryKind,
-    spans: usize,
-    page: FinishedPage,
-) -> Result<Reply> {
+    expr: Option<&Expr>,
+    partition: Option<&str>,
+    page: &FinishedPage,
+) {
+    let (account, workload) = (context.account.id, &context.state.workload);
+    if let Some(partition_key) = partition {
+        let bytes = page.body.len();
+        let request = PartitionRequest { account, table, partition_key, bytes, writes: 0 };
+        workload.hot_partitions.note(request);
+    }
+    if let (Some(expr), true) = (expr, kind != QueryKind::Point) {
+        let query = &context.head.query;
+        let figures = PageFigures {
+            kind,
+            is_first: query.next_partition_key().is_none(),
+            examined: page.examined,
+            returned: page.returned as u64,
+            bytes: page.body.len() as u64,
+            time: context.started.elapsed(),
+            at: context.state.clock.now(),
+        };
+        workload.shapes.note(account, table, expr, query.select(), figures);
+    }
+}
+
+fn reply(context: &RequestContext<'_>, found: Found, shows_indexes: bool) -> Result<Reply> {
+    let kind = if shows_indexes { found.kind() } else { found.kind.to_string() };
+    let Found { spans, used, page, tokens, .. } = found;
     let body = ReplyBody::reserved(page.body, page.memory);
     let mut reply = odata::json(StatusCode::OK, page.level, body);
     let headers = reply.headers_mut();
-    if let Some(next) = &page.next {
-        let (partition_key, row_key) =
-            read_entity_key(next).ok_or_else(|| corrupt("the key of an entity"))?;
-        let token = |key: &str| respond::text(&continuation::encode(key));
-        headers.insert(NEXT_PARTITION_KEY, token(&partition_key));
-        headers.insert(NEXT_ROW_KEY, token(&row_key));
+    if let Some((partition_key, row_key)) = tokens {
+        headers.insert(NEXT_PARTITION_KEY, respond::text(&partition_key));
+        headers.insert(NEXT_ROW_KEY, respond::text(&row_key));
     }
     if odata::wants_explanation(context.head) {
-        headers.insert(QUERY_KIND, respond::text(&kind.to_string()));
+        headers.insert(QUERY_KIND, respond::text(&kind));
         headers.insert(ROWS_EXAMINED, HeaderValue::from(page.examined));
         headers.insert(ROWS_RETURNED, HeaderValue::from(page.returned));
         headers.insert(KEY_SPANS, HeaderValue::from(spans));
+        if shows_indexes {
+            used.set_headers(headers);
+        }
     }
     Ok(reply)
 }

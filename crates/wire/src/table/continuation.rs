@@ -18,6 +18,8 @@ use crate::table::names::{KEY_UNITS_MAX, TableName, key_problem};
 const PREFIX: &str = "1!";
 /// Three UTF-8 bytes per UTF-16 unit at most, four characters of base64 per three bytes.
 pub(crate) const TOKEN_BASE64_MAX: usize = KEY_UNITS_MAX * 4;
+/// A position in an index: four parts and an entity key, escaped.
+const POSITION_BASE64_MAX: usize = 16 * 1024;
 /// The service puts a time behind a table name, divided by this character.
 const TABLE_NAME_END: char = '\u{1}';
 
@@ -76,11 +78,30 @@ pub fn table_from_query(next_table_name: Option<&str>) -> Result<Option<TableNam
     TableName::parse_addressed(name).map(Some).map_err(|error| undecodable().caused_by(error))
 }
 
+/// Reads a position that [`encode_position`] wrote from `NextPartitionKey`; an empty value means absent.
+///
+/// # Errors
+/// 400 `InvalidInput` on a token that was not made here.
+pub fn position_from_query(next_partition_key: Option<&str>) -> Result<Option<Vec<u8>>> {
+    let token = next_partition_key.filter(|token| !token.is_empty());
+    token.map(|token| decode_bytes(token, POSITION_BASE64_MAX).ok_or_else(undecodable)).transpose()
+}
+
+/// The token for a position in an index that is read as a table.
+pub fn encode_position(position: &[u8]) -> String {
+    assert!(position.len() <= POSITION_BASE64_MAX / 4 * 3, "a position has a few thousand bytes");
+    encode_bytes(position)
+}
+
 /// The token for a partition key, a row key or a table name.
 pub fn encode(key: &str) -> String {
     // IMPORTANT: the reader refuses longer keys, so writing one would end a client's paging
     // half-way.
     assert!(key.len() <= KEY_UNITS_MAX * 3, "a stored key has at most {KEY_UNITS_MAX} units");
+    encode_bytes(key.as_bytes())
+}
+
+fn encode_bytes(key: &[u8]) -> String {
     let length = key.len().div_ceil(3) * 4;
     let mut token = String::with_capacity(PREFIX.len() + 5 + length);
     token.push_str(PREFIX);
@@ -105,8 +126,12 @@ fn decode(token: &str) -> Result<String> {
 }
 
 fn decode_text(token: &str) -> Option<String> {
+    String::from_utf8(decode_bytes(token, TOKEN_BASE64_MAX)?).ok()
+}
+
+fn decode_bytes(token: &str, base64_max: usize) -> Option<Vec<u8>> {
     let (length, encoded) = token.strip_prefix(PREFIX)?.split_once('!')?;
-    let is_canonical = encoded.len() <= TOKEN_BASE64_MAX
+    let is_canonical = encoded.len() <= base64_max
         && encoded.len().is_multiple_of(4)
         && length == itoa::Buffer::new().format(encoded.len());
     if !is_canonical {
@@ -116,7 +141,7 @@ fn decode_text(token: &str) -> Option<String> {
     if encoded.len() - unpadded.len() > 2 {
         return None;
     }
-    String::from_utf8(BASE64.decode(unpadded).ok()?).ok()
+    BASE64.decode(unpadded).ok()
 }
 
 fn undecodable() -> StorageError {

@@ -15,5 +15,7 @@ mod sas;
 mod sas_model;
 mod sas_random;
 mod service;
+mod system_tables;
 mod tables;
 mod urls;
+mod workload;

@@ -27,9 +27,6 @@ pub(crate) struct Index {
     pub name: String,
     pub definition: IndexDefinition,
     pub state: IndexState,
-    /// The name under which it can be read as a table.
-    #[allow(dead_code, reason = "for queries")]
-    pub browse_as: Option<String>,
     pub statistics: Arc<IndexStatistics>,
 }
 
@@ -85,7 +82,6 @@ impl Index {
             name: record.name.clone(),
             definition: record.definition.parse().map_err(corrupt)?,
             state: record.state,
-            browse_as: record.browse_as.clone(),
             statistics: Arc::default(),
         })
     }

@@ -5,6 +5,8 @@
 //!
 //! A user's table of such a name, from before the name was reserved, comes first and keeps working.
 
+mod advice;
+mod hot_partitions;
 mod indexes;
 mod listing;
 mod rows;
@@ -72,8 +74,10 @@ impl SystemTable {
     /// Its rows as they are now, for this account.
     pub(crate) async fn rows(self, context: &RequestContext<'_>) -> Result<SystemRows> {
         match self {
+            Self::Advice => advice::rows(context).await,
+            Self::HotPartitions => Ok(hot_partitions::rows(context)),
             Self::Indexes => indexes::rows(context).await,
-            Self::Advice | Self::HotPartitions | Self::Tables => Ok(SystemRows::default()),
+            Self::Tables => Ok(SystemRows::default()),
         }
     }
 

@@ -25,6 +25,18 @@ impl Expr {
     /// What an empty filter means.
     pub const ALL: Expr = Expr::Constant(true);
 
+    /// Calls `each` with every property that is compared, as often as it is.
+    pub fn each_property<'e>(&'e self, each: &mut impl FnMut(&'e str)) {
+        match self {
+            Self::Constant(_) => {}
+            Self::Compare(comparison) => each(&comparison.property),
+            Self::Not(inner) => inner.each_property(each),
+            Self::And(terms) | Self::Or(terms) => {
+                terms.iter().for_each(|term| term.each_property(each));
+            }
+        }
+    }
+
     /// The truth of the whole, given that of each comparison.
     pub fn evaluate(&self, holds: &impl Fn(&Comparison) -> bool) -> bool {
         match self {

@@ -30,6 +30,8 @@ pub struct Plan {
     pub kind: QueryKind,
     /// `None` if every row in the spans matches.
     pub residual: Option<Program>,
+    /// The whole filter, unless it names one full key: an index may know its rows better than the spans do.
+    pub filter: Option<Expr>,
 }
 
 impl Plan {
@@ -39,9 +41,15 @@ impl Plan {
     ///
     /// See [`parse`].
     pub fn read(text: &str) -> Result<Self> {
-        Self::point(text).map_or_else(|| parse(text).map(|expr| Self::new(&expr)), Ok)
+        Self::point(text).map_or_else(|| parse(text).map(Self::of), Ok)
     }
 
+    fn of(filter: Expr) -> Self {
+        let plan = Self::new(&filter);
+        Self { filter: Some(filter), ..plan }
+    }
+
+    /// The plan of an expression, of which it keeps no copy.
     pub fn new(expr: &Expr) -> Self {
         Self::with_planner(Planner::new("PartitionKey", Some("RowKey"), expr), expr)
     }
@@ -52,7 +60,7 @@ impl Plan {
         let (partition, row) = point_keys(text)?;
         let are_keys = key_problem(partition).is_none() && key_problem(row).is_none();
         let span = are_keys.then(|| Span::point(partition, row))?;
-        Some(Self { spans: vec![span], kind: QueryKind::Point, residual: None })
+        Some(Self { spans: vec![span], kind: QueryKind::Point, residual: None, filter: None })
     }
 
     /// A plan that intersects at most this many pairs of boxes.
@@ -84,11 +92,12 @@ impl Plan {
         };
         let said = spans.is_empty() || (all_said && cover.is_said_by_spans());
         let residual = (!said).then(asked);
-        match residual.as_ref().and_then(Program::constant) {
-            Some(true) => Self { spans, kind, residual: None },
-            Some(false) => Self { spans: Vec::new(), kind: QueryKind::Point, residual: None },
-            None => Self { spans, kind, residual },
-        }
+        let (spans, kind, residual) = match residual.as_ref().and_then(Program::constant) {
+            Some(true) => (spans, kind, None),
+            Some(false) => (Vec::new(), QueryKind::Point, None),
+            None => (spans, kind, residual),
+        };
+        Self { spans, kind, residual, filter: None }
     }
 
     /// Clips the spans to keys from `lower` on and before `upper_exclusive`. The kind stays what the filter

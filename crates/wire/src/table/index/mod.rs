@@ -11,6 +11,7 @@ mod row;
 #[cfg(test)]
 mod tests_support;
 pub mod value_line;
+mod view_key;
 
 pub use access::{Access, AccessRange, NotUsable, RANGES_MAX};
 pub use definition::{
@@ -19,3 +20,4 @@ pub use definition::{
 };
 pub use line_set::{LineInterval, LineSet};
 pub use row::{IndexRow, RowMaker, RowRef, RowScratch};
+pub use view_key::{origin_keys, place_of};

@@ -59,6 +59,11 @@ impl EntityFormat {
         self.level
     }
 
+    /// The properties that are written of each entity; `None` for all of them.
+    pub fn selected(&self) -> Option<&[String]> {
+        self.select.as_ref().map(Select::names)
+    }
+
     /// Appends one entity as a document of its own.
     pub fn push_element(
         &self,

@@ -73,6 +73,29 @@ pub fn set_timestamp(entity: &mut [u8], timestamp: Ticks) {
     entity[TIMESTAMP_AT..COUNT_AT].copy_from_slice(&timestamp.0.to_le_bytes());
 }
 
+/// The entity with further properties behind its own, instead of those that it has of the same names.
+///
+/// # Errors
+/// When the entity is malformed.
+pub fn with_properties(
+    entity: EntityRef<'_>,
+    further: &[(&str, Value<'_>)],
+) -> Result<Vec<u8>, MalformedEntity> {
+    let mut writer = EntityWriter::with_capacity(entity.as_bytes().len() + 64);
+    for property in entity.properties() {
+        let property = property?;
+        if !further.iter().any(|(name, _)| name.as_bytes() == property.name) {
+            writer.push_property(&property);
+        }
+    }
+    for (name, value) in further {
+        writer.push(name, *value);
+    }
+    let mut bytes = writer.finish();
+    set_timestamp(&mut bytes, entity.timestamp());
+    Ok(bytes)
+}
+
 /// Stored bytes that no [`EntityWriter`] wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stored entity is malformed at byte {at}")]

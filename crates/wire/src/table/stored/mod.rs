@@ -9,7 +9,9 @@ mod order;
 pub(crate) mod program;
 mod value;
 
-pub use entity::{EntityRef, EntityWriter, MalformedEntity, Properties, Property, set_timestamp};
+pub use entity::{
+    EntityRef, EntityWriter, MalformedEntity, Properties, Property, set_timestamp, with_properties,
+};
 pub use limits::{
     BINARY_BYTES_MAX, ENTITY_BYTES_MAX, PROPERTIES_MAX, check_entity, check_name, check_value,
     utf16_units,

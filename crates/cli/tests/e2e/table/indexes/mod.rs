@@ -1,16 +1,20 @@
-//! Indexes as a user declares them: entities of `TavolaIndexes`, what becomes of them, and what is refused.
+//! Index tables from outside: declared as entities of `TavolaIndexes`, used by plain filters, read as tables.
 
+mod browsing;
+mod choosing;
 mod crash;
 mod declaring;
+mod index_table_pattern;
 mod large;
+mod signatures;
 mod unique;
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::Client;
 use crate::support::client::{NONE, entity_path};
+use crate::support::{Batch, Client, Response};
 
 /// The table that indexes are declared in.
 pub(crate) const INDEXES: &str = "TavolaIndexes";
@@ -82,5 +86,47 @@ pub(crate) fn person(partition: &str, row: usize) -> Value {
         "Town": format!("Town{}", row % 7),
         "Email": format!("{partition}{row}@example.com"),
         "Age": row % 90,
+    })
+}
+
+/// Inserts entities a hundred at a time; those of one partition stand side by side.
+pub(crate) fn insert_all(client: &Client, table: &str, entities: &[Value]) {
+    for partition in entities.chunk_by(|a, b| a["PartitionKey"] == b["PartitionKey"]) {
+        for hundred in partition.chunks(100) {
+            let batch = hundred
+                .iter()
+                .fold(Batch::new(), |batch, entity| batch.insert(client, table, entity));
+            batch.send(client).expect_done(hundred.len());
+        }
+    }
+}
+
+/// A query with its explanation.
+pub(crate) fn explained(client: &Client, table: &str, options: &[(&str, &str)]) -> Response {
+    client.query(table, options).header("x-tavola-explain", "true").send().expect(200)
+}
+
+/// What the explanation of a page says: kind, indexes, how they were used, index rows, rows examined and returned.
+pub(crate) fn explanation(page: &Response) -> String {
+    let header = |name: &str| page.header(name).unwrap_or("-").to_owned();
+    format!(
+        "{} {} {} {} {}/{}",
+        header("x-tavola-query-kind"),
+        header("x-tavola-index"),
+        header("x-tavola-index-use"),
+        header("x-tavola-index-entries"),
+        header("x-tavola-rows-returned"),
+        header("x-tavola-rows-examined"),
+    )
+}
+
+/// A customer as the pattern's figures have them.
+pub(crate) fn customer(id: usize, partition: &str, last_name: &str, town: &str) -> Value {
+    json!({
+        "PartitionKey": partition,
+        "RowKey": format!("{id:04}"),
+        "LastName": last_name,
+        "Town": town,
+        "Notes": "a text that no query asks for",
     })
 }

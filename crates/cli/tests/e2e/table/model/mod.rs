@@ -5,6 +5,7 @@
 //! `TAVOLA_TEST_SEED` runs it again.
 
 mod filter;
+mod indexes;
 mod requests;
 pub(crate) mod store;
 
@@ -39,6 +40,17 @@ fn a_long_random_sequence_in_memory() {
     Session::new(launch, Random::seed_or(77)).run(usize::MAX);
 }
 
+#[test]
+fn a_long_random_sequence_with_indexes() {
+    Session::new(Launch::new(), Random::seed_or(16)).with_indexes().run(OPERATIONS_BETWEEN_STOPS);
+}
+
+#[test]
+fn a_long_random_sequence_with_indexes_in_memory() {
+    let launch = Launch::new().arg("--inMemoryPersistence");
+    Session::new(launch, Random::seed_or(161)).with_indexes().run(usize::MAX);
+}
+
 fn run(seed: u64) {
     Session::new(Launch::new(), seed).run(OPERATIONS_BETWEEN_STOPS);
 }
@@ -49,12 +61,25 @@ struct Session {
     store: Store,
     random: Random,
     seed: u64,
+    /// Whether indexes come and go meanwhile.
+    has_indexes: bool,
 }
 
 impl Session {
     fn new(launch: Launch, seed: u64) -> Self {
         let client = Client::new(&Arc::new(launch.start()));
-        Self { client, store: Store::default(), random: Random::new(seed), seed }
+        Self {
+            client,
+            store: Store::default(),
+            random: Random::new(seed),
+            seed,
+            has_indexes: false,
+        }
+    }
+
+    fn with_indexes(mut self) -> Self {
+        self.has_indexes = true;
+        self
     }
 
     fn run(mut self, operations_between_stops: usize) {
@@ -72,6 +97,9 @@ impl Session {
             }
         }
         self.compare_everything();
+        if self.has_indexes {
+            self.verify_indexes();
+        }
     }
 
     fn step(&mut self) {
@@ -79,6 +107,7 @@ impl Session {
         match self.random.below(100) {
             0 => self.create_table(table),
             1 => self.drop_table(table),
+            2 | 3 if self.has_indexes => self.change_indexes(table),
             2..=19 => self.get(table),
             20..=39 => self.query(table),
             40..=59 => self.batch(table),
@@ -206,6 +235,9 @@ impl Session {
             .filter(|(keys, row)| filter.matches(keys.0.as_str(), keys.1.as_str(), row))
             .collect();
         assert_same(&expected, &found, &text);
+        if self.has_indexes {
+            self.compare_paths(table, &filter);
+        }
     }
 
     fn compare_everything(&self) {
@@ -222,7 +254,8 @@ impl Session {
             }
         }
         let tables = values(&self.client.get("/Tables").send().expect(200));
-        let names: Vec<_> = tables.iter().map(|table| table["TableName"].clone()).collect();
+        let mut names: Vec<_> = tables.iter().map(|table| table["TableName"].clone()).collect();
+        names.retain(|name| !self.has_indexes || name != "TavolaIndexes");
         let expected: Vec<_> =
             TABLES.into_iter().filter(|table| self.store.rows(table).is_some()).collect();
         assert_eq!(names, expected);

@@ -1,0 +1,368 @@
+//! `indexes`: what index tables give to queries and cost writes, beside the same without them, in one run.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Runtime;
+
+use super::run::side_by_side;
+use super::{Setting, let_rest, runtime};
+use crate::entity::Keys;
+use crate::load::load;
+use crate::measure::{Contender, Row, Tally};
+use crate::request::Client;
+use crate::table::{Table, number};
+use crate::workload::{Work, Workload};
+
+/// A table large enough that a scan of it is slow, and one in which a value has a hundred entities.
+const LARGE: &str = "large";
+const MIDDLE: &str = "middle";
+const MIDDLE_ENTITIES: u64 = 100_000;
+
+/// What the tables for writes have indexes on; all without copies.
+const KEYS: [&str; 8] =
+    ["Customer", "Bucket", "Amount", "Price", "Active", "Ordered", "Trace", "Bucket,Customer"];
+/// How many of them.
+const COUNTS: [usize; 4] = [0, 1, 4, 8];
+
+const BUILT_POLL: Duration = Duration::from_millis(20);
+
+#[derive(Args, Clone, Debug)]
+pub struct IndexesOptions {
+    #[command(flatten)]
+    setting: Setting,
+    /// Entities of the large table
+    #[arg(long, default_value_t = 1_000_000)]
+    entities: u64,
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Seconds of a round
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    #[arg(long, default_value_t = 3)]
+    rounds: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct IndexesResult {
+    pub entities: u64,
+    pub rows: Vec<Row>,
+    /// Of an index over the large table, while nobody else asks.
+    pub build_seconds: f64,
+    /// One query that scans the large table.
+    pub scan_seconds: f64,
+    /// The same beside a build, of that without.
+    pub get_p99_factor_beside_build: f64,
+}
+
+/// A figure that is asked for.
+struct Asked {
+    what: &'static str,
+    must: &'static str,
+    reached: f64,
+    unit: &'static str,
+}
+
+pub fn indexes(options: &IndexesOptions) -> anyhow::Result<()> {
+    let stage = options.setting.stage()?;
+    let server = stage.start()?;
+    let runtime = runtime()?;
+    let contender = Contender::new(server.target("tavola"), Some(server.pid()), options.entities);
+    let mut bench = Bench { options, contender, runtime, pid: server.pid(), rows: Vec::new() };
+    let result = bench.run()?;
+    println!("{}", result.table());
+    let IndexesOptions { entities, connections, seconds, rounds, .. } = options;
+    let arguments = format!(
+        "indexes --entities {entities} --connections {connections} --seconds {seconds} --rounds {rounds}"
+    );
+    stage.keep("indexes", &arguments, result)
+}
+
+struct Bench<'o> {
+    options: &'o IndexesOptions,
+    contender: Contender,
+    runtime: Runtime,
+    pid: u32,
+    rows: Vec<Row>,
+}
+
+impl Bench<'_> {
+    fn run(&mut self) -> anyhow::Result<IndexesResult> {
+        let entities = self.options.entities;
+        self.load(LARGE, entities)?;
+        self.load(MIDDLE, MIDDLE_ENTITIES)?;
+        let_rest(&[self.pid]);
+        let scan_seconds = self.scan_once()?;
+        let large = |workload| Work::new(workload, LARGE, entities);
+        let middle = |workload| Work::new(workload, MIDDLE, MIDDLE_ENTITIES);
+
+        self.measure(
+            "without indexes",
+            vec![middle(Workload::QueryPage)],
+            self.options.connections,
+        )?;
+        let build_seconds = self.build(LARGE, "ByCustomer", "Customer", "")?;
+        self.build(MIDDLE, "ByBucket", "Bucket", "")?;
+        self.build(MIDDLE, "ByRevision", "Revision", "")?;
+        let_rest(&[self.pid]);
+        self.measure("with indexes", vec![middle(Workload::QueryPage)], self.options.connections)?;
+        let queries = vec![
+            large(Workload::PointQuery),
+            large(Workload::ByValue),
+            middle(Workload::QueryRange),
+            middle(Workload::ByBucket),
+        ];
+        self.measure("tavola", queries, self.options.connections)?;
+        let common = vec![middle(Workload::ByCommonValueScanned), middle(Workload::ByCommonValue)];
+        self.measure("tavola", common, self.options.connections)?;
+        self.build(MIDDLE, "ByBucket", "Bucket", "Quantity")?;
+        self.measure("tavola", vec![middle(Workload::ByBucketCovered)], self.options.connections)?;
+        let get_p99_factor_beside_build = self.beside_a_build()?;
+        self.writes()?;
+        let rows = std::mem::take(&mut self.rows);
+        Ok(IndexesResult {
+            entities,
+            rows,
+            build_seconds,
+            scan_seconds,
+            get_p99_factor_beside_build,
+        })
+    }
+
+    fn client(&self) -> Client {
+        Client::new(&self.contender.target, Keys::default())
+    }
+
+    fn load(&self, table: &str, entities: u64) -> anyhow::Result<()> {
+        self.runtime.block_on(load(&self.contender.target, table, 0, entities)).map(drop)
+    }
+
+    fn scan_once(&self) -> anyhow::Result<f64> {
+        let work = Work::new(Workload::ScanFilter, LARGE, self.options.entities);
+        let mut random = crate::random::Random::new(1);
+        let start = Instant::now();
+        self.runtime.block_on(work.perform(&mut self.client(), &mut random))?;
+        Ok(start.elapsed().as_secs_f64())
+    }
+
+    /// Declares an index and waits for it: how long that took.
+    fn build(&self, table: &str, name: &str, keys: &str, include: &str) -> anyhow::Result<f64> {
+        let start = Instant::now();
+        self.runtime.block_on(async {
+            let mut client = self.client();
+            client.declare_index(table, name, keys, include).await?;
+            // A definition that is replaced stays readable until the new one is.
+            tokio::time::sleep(BUILT_POLL).await;
+            while !client.is_index_readable(table, name).await? {
+                tokio::time::sleep(BUILT_POLL).await;
+            }
+            Ok(start.elapsed().as_secs_f64())
+        })
+    }
+
+    /// Measures the works in turn, round by round.
+    fn measure(
+        &mut self,
+        target: &str,
+        works: Vec<Work>,
+        connections: usize,
+    ) -> anyhow::Result<()> {
+        let works: Vec<_> = works.into_iter().map(Arc::new).collect();
+        let mut tallies = vec![Vec::<Tally>::new(); works.len()];
+        let round = Duration::from_secs_f64(self.options.seconds);
+        for number in 0..self.options.rounds {
+            for (work, tallies) in works.iter().zip(&mut tallies) {
+                tallies.push(self.undisturbed(work, connections, round, number)?);
+            }
+        }
+        for (work, tallies) in works.iter().zip(&tallies) {
+            let mut row = Row::new(&self.contender, &work.workload.name(), connections, tallies);
+            target.clone_into(&mut row.target);
+            self.rows.push(row);
+        }
+        Ok(())
+    }
+
+    /// Reads of the middle table alone, and while the large one is indexed.
+    fn beside_a_build(&mut self) -> anyhow::Result<f64> {
+        let reading = Arc::new(Work::new(Workload::Get, MIDDLE, MIDDLE_ENTITIES));
+        let (connections, round) =
+            (self.options.connections, Duration::from_secs_f64(self.options.seconds));
+        let (mut alone, mut beside) = (Vec::new(), Vec::new());
+        for number in 0..self.options.rounds {
+            let_rest(&[self.pid]);
+            let runtime = &self.runtime;
+            let measure = || {
+                runtime.block_on(self.contender.measure_warm(&reading, connections, round, number))
+            };
+            alone.push(measure());
+            let name = format!("Round{number}");
+            runtime.block_on(self.client().declare_index(LARGE, &name, "Price,Customer", ""))?;
+            beside.push(measure());
+            while !runtime.block_on(self.client().is_index_readable(LARGE, &name))? {
+                std::thread::sleep(BUILT_POLL);
+            }
+        }
+        let mut row = |target: &str, tallies: &[Tally]| {
+            let mut row = Row::new(&self.contender, "get", connections, tallies);
+            target.clone_into(&mut row.target);
+            self.rows.push(row.clone());
+            row.p99_micros
+        };
+        let (alone, beside) = (row("alone", &alone), row("beside a build", &beside));
+        Ok(beside / alone)
+    }
+
+    /// Inserts and merges into tables with no index and with several.
+    fn writes(&mut self) -> anyhow::Result<()> {
+        let mut inserts = vec![Vec::<Tally>::new(); COUNTS.len()];
+        let mut merges = vec![Vec::<Tally>::new(); 2];
+        let round = Duration::from_secs_f64(self.options.seconds);
+        let connections = self.options.connections;
+        for number in 0..self.options.rounds {
+            for (count, tallies) in COUNTS.into_iter().zip(&mut inserts) {
+                let table = format!("inserts{count}round{number}");
+                self.indexed_table(&table, count)?;
+                let work = Arc::new(Work::new(Workload::Insert, &table, 0));
+                tallies.push(self.undisturbed(&work, connections, round, number)?);
+                self.runtime.block_on(self.client().drop_table(&table))?;
+            }
+            for (table, tallies) in ["merges0", "merges1"].into_iter().zip(&mut merges) {
+                if number == 0 {
+                    self.indexed_table(table, usize::from(table == "merges1"))?;
+                    self.load(table, MIDDLE_ENTITIES)?;
+                }
+                let work = Arc::new(Work::new(Workload::Merge, table, MIDDLE_ENTITIES));
+                tallies.push(self.undisturbed(&work, connections, round, number)?);
+            }
+        }
+        for (count, tallies) in COUNTS.into_iter().zip(&inserts) {
+            let mut row = Row::new(&self.contender, "insert", connections, tallies);
+            row.target = format!("{count} indexes");
+            self.rows.push(row);
+        }
+        for (count, tallies) in [0, 1].into_iter().zip(&merges) {
+            let mut row =
+                Row::new(&self.contender, "merge of other properties", connections, tallies);
+            row.target = format!("{count} indexes");
+            self.rows.push(row);
+        }
+        Ok(())
+    }
+
+    fn undisturbed(
+        &self,
+        work: &Arc<Work>,
+        connections: usize,
+        round: Duration,
+        seed: u64,
+    ) -> anyhow::Result<Tally> {
+        let rest = || let_rest(&[self.pid]);
+        let tally = self.contender.measure_undisturbed(
+            &self.runtime,
+            rest,
+            work,
+            connections,
+            round,
+            seed,
+        )?;
+        ensure!(tally.failures.is_empty(), "operations failed: {:?}", tally.failures);
+        Ok(tally)
+    }
+
+    fn indexed_table(&self, table: &str, indexes: usize) -> anyhow::Result<()> {
+        self.runtime.block_on(self.client().create_table(table))?;
+        for (number, keys) in KEYS.into_iter().take(indexes).enumerate() {
+            self.build(table, &format!("Index{number}"), keys, "")?;
+        }
+        Ok(())
+    }
+}
+
+impl IndexesResult {
+    fn rate(&self, workload: &str, target: &str) -> f64 {
+        let row = self.rows.iter().find(|row| row.workload == workload && row.target == target);
+        row.map_or(f64::NAN, |row| row.operations_per_second)
+    }
+
+    fn percent(&self, of: (&str, &str), base: (&str, &str)) -> f64 {
+        100.0 * self.rate(of.0, of.1) / self.rate(base.0, base.1)
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        let tavola = |workload: &'static str| (workload, "tavola");
+        let insert =
+            |target: &'static str| self.percent(("insert", target), ("insert", "0 indexes"));
+        let (range, merge) = (tavola("query-range"), "merge of other properties");
+        let looked_up = self.rate("equality, unique value", "tavola");
+        let asked = |what, must, reached, unit| Asked { what, must, reached, unit };
+        vec![
+            asked(
+                "equality on a unique value, of the point query",
+                ">= 50",
+                self.percent(tavola("equality, unique value"), tavola("point-query")),
+                "%",
+            ),
+            asked(
+                "100 matches looked up, of the key range of 100",
+                ">= 20",
+                self.percent(tavola("equality, 100 matches, looked up"), range),
+                "%",
+            ),
+            asked(
+                "100 matches covered, of the key range of 100",
+                ">= 60",
+                self.percent(tavola("equality, 100 matches, covered"), range),
+                "%",
+            ),
+            asked(
+                "one query against the table scan",
+                ">= 1,000",
+                self.scan_seconds * looked_up,
+                "times",
+            ),
+            asked("inserts with 1 index, of none", ">= 88", insert("1 indexes"), "%"),
+            asked("inserts with 4 indexes, of none", ">= 65", insert("4 indexes"), "%"),
+            asked("inserts with 8 indexes, of none", ">= 45", insert("8 indexes"), "%"),
+            asked(
+                "updates of other properties, of no index",
+                ">= 97",
+                self.percent((merge, "1 indexes"), (merge, "0 indexes")),
+                "%",
+            ),
+            asked(
+                "queries beside unused indexes, of none",
+                ">= 98",
+                self.percent(("query-page", "with indexes"), ("query-page", "without indexes")),
+                "%",
+            ),
+            asked(
+                "a value that all rows have, of the scan",
+                ">= 95",
+                self.percent(
+                    tavola("a value that all have, indexed"),
+                    tavola("a value that all have, scanned"),
+                ),
+                "%",
+            ),
+            asked("build of the large table", "<= 30", self.build_seconds, "s"),
+            asked(
+                "get p99 beside a build, of that without",
+                "<= 2.0",
+                self.get_p99_factor_beside_build,
+                "times",
+            ),
+        ]
+    }
+
+    pub fn table(&self) -> String {
+        let mut table = Table::new(["Asked", "must", "reached", ""]);
+        for Asked { what, must, reached, unit } in self.asked() {
+            table.row([what.to_owned(), must.to_owned(), number(reached), unit.to_owned()]);
+        }
+        format!("{}\n{}", table.to_markdown(), side_by_side(&self.rows))
+    }
+}

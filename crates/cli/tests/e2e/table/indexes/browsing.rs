@@ -1,0 +1,130 @@
+//! An index read as a table, in its own order.
+
+use serde_json::{Value, json};
+
+use super::{build, customer, insert_all};
+use crate::support::client::{row_keys, unused_name, values};
+use crate::support::{Client, shared_client};
+use crate::table::paging::all_pages;
+
+/// A table, and a view of its customers by town and name.
+fn view(client: &Client) -> (String, String) {
+    let table = client.new_table();
+    let mut all = vec![
+        customer(3, "a", "Smith", "Redmond"),
+        customer(1, "a", "Brown", "Seattle"),
+        customer(2, "b", "Smith", "Redmond"),
+        customer(4, "b", "Adams", "Redmond"),
+        customer(5, "b", "O|Neil/~", "Boston"),
+    ];
+    all.push(json!({ "PartitionKey": "c", "RowKey": "6", "Town": "Boston" }));
+    insert_all(client, &table, &all);
+    let name = unused_name();
+    build(client, &table, "ByTown", &json!({ "Keys": "Town,LastName", "BrowseAs": name }));
+    (table, name)
+}
+
+fn keys(entities: &[Value]) -> Vec<String> {
+    let key = |entity: &Value| {
+        let text = |name: &str| entity[name].as_str().unwrap_or("-").to_owned();
+        format!("{} {}", text("PartitionKey"), text("RowKey"))
+    };
+    entities.iter().map(key).collect()
+}
+
+const ALL: [&str; 6] = [
+    "Boston ~-|c|6",
+    "Boston O~7CNeil~2F~7E|b|0005",
+    "Redmond Adams|b|0004",
+    "Redmond Smith|a|0003",
+    "Redmond Smith|b|0002",
+    "Seattle Brown|a|0001",
+];
+
+#[test]
+fn rows_come_in_the_order_of_the_index() {
+    let client = shared_client();
+    let (_, view) = view(&client);
+    let all = values(&client.query(&view, &[]).send().expect(200));
+    assert_eq!(keys(&all), ALL);
+    assert_eq!(all[2]["OriginPartitionKey"], "b");
+    assert_eq!(all[2]["OriginRowKey"], "0004");
+    assert_eq!(all[2]["LastName"], "Adams");
+    for page in ["1", "2", "5"] {
+        let pages = all_pages(&client, &view, &[("$top", page)], || ());
+        assert_eq!(keys(&pages.concat()), ALL);
+    }
+    for (filter, expected) in [
+        ("PartitionKey eq 'Redmond'", &ALL[2..5]),
+        ("PartitionKey eq 'Redmond' and RowKey ge 'Smith|' and RowKey lt 'Smith}'", &ALL[3..5]),
+        ("PartitionKey gt 'Boston' and PartitionKey lt 'S'", &ALL[2..5]),
+        ("LastName eq 'Brown'", &ALL[5..]),
+        ("PartitionKey eq 'Nowhere'", &[]),
+    ] {
+        assert_eq!(keys(&client.matches(&view, filter)), expected, "{filter}");
+    }
+}
+
+#[test]
+fn numbers_sort_as_numbers() {
+    let client = shared_client();
+    let table = client.new_table();
+    let all: Vec<_> = [100, 20, 3, -1]
+        .map(|age| json!({ "PartitionKey": "p", "RowKey": age.to_string(), "Age": age }))
+        .into();
+    insert_all(&client, &table, &all);
+    let view = unused_name();
+    build(&client, &table, "ByAge", &json!({ "Keys": "Age", "Include": "*", "BrowseAs": view }));
+    let found = values(&client.query(&view, &[]).send().expect(200));
+    assert_eq!(keys(&found), ["~i-1 p|-1", "~i3 p|3", "~i20 p|20", "~i100 p|100"]);
+}
+
+#[test]
+fn rows_are_found_by_their_keys_and_follow_their_entities() {
+    let client = shared_client();
+    let (table, view) = view(&client);
+    let found = client.entity(&view, ("Redmond", "Adams|b|0004")).expect(200);
+    assert_eq!(found.json()["OriginRowKey"], "0004");
+    client.merge(&table, ("b", "0004"), &json!({ "Town": "Austin" })).send().expect(204);
+    client.entity(&view, ("Redmond", "Adams|b|0004")).expect_error(404, "ResourceNotFound");
+    client.entity(&view, ("Austin", "Adams|b|0004")).expect(200);
+    client.entity(&view, ("Austin", "no such key")).expect_error(404, "ResourceNotFound");
+    assert_eq!(keys(&client.matches(&view, ""))[0], "Austin Adams|b|0004");
+}
+
+#[test]
+fn it_is_read_only_and_its_name_is_taken() {
+    let client = shared_client();
+    let (table, view) = view(&client);
+    let entity = json!({ "PartitionKey": "p", "RowKey": "r" });
+    client.insert(&view, &entity).expect_error(403, "InsufficientAccountPermissions");
+    let changed = client.put(&view, ("Redmond", "Adams|b|0004"), &json!({})).send();
+    changed.expect_error(403, "InsufficientAccountPermissions");
+    client.create_table(&view).expect_error(409, "TableAlreadyExists");
+    let names = values(&client.get("/Tables").send().expect(200));
+    assert!(names.iter().any(|name| name["TableName"] == view.as_str()));
+    // Deleting it removes the name, not the index.
+    client.drop_table(&view).expect(204);
+    client.query(&view, &[]).send().expect_error(404, "TableNotFound");
+    assert_eq!(row_keys(&client.matches(&table, "Town eq 'Seattle'")), ["0001"]);
+    let index = client.entity(super::INDEXES, (&table, "ByTown")).expect(200).json();
+    assert_eq!(index["State"], "Readable");
+}
+
+#[test]
+fn it_goes_with_its_table() {
+    let client = shared_client();
+    let (table, view) = view(&client);
+    client.drop_table(&table).expect(204);
+    client.query(&view, &[]).send().expect_error(404, "TableNotFound");
+}
+
+#[test]
+fn tokens_that_were_not_made_here_are_refused() {
+    let client = shared_client();
+    let (_, view) = view(&client);
+    for token in ["x", "1!4!cG", "1!4!----"] {
+        let answer = client.query(&view, &[("NextPartitionKey", token)]).send();
+        answer.expect_error(400, "InvalidInput");
+    }
+}

@@ -1,0 +1,133 @@
+//! Which way a query takes, and that it never takes much longer than without indexes: counted in rows, not in time.
+
+use serde_json::{Value, json};
+
+use super::{build, explained, explanation, insert_all};
+use crate::support::client::{row_keys, values};
+use crate::support::{Client, shared_client};
+
+/// 3,000 entities in three partitions. `Rare` has a thousand values, `Common` has one in nine rows of ten.
+fn table(client: &Client) -> String {
+    let table = client.new_table();
+    let all: Vec<Value> = (0..3000)
+        .map(|number: usize| {
+            json!({
+                "PartitionKey": format!("p{}", number / 1000),
+                "RowKey": format!("{number:04}"),
+                "Rare": number % 1000,
+                "Even": number % 2 == 0,
+                "Common": if number % 10 == 0 { "rest" } else { "most" },
+            })
+        })
+        .collect();
+    insert_all(client, &table, &all);
+    table
+}
+
+fn shown(client: &Client, table: &str, options: &[(&str, &str)]) -> String {
+    explanation(&explained(client, table, options))
+}
+
+#[test]
+fn few_matches_are_looked_up() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare" }));
+    let ask = |filter: &str| shown(&client, &table, &[("$filter", filter)]);
+    // Three types compare with the literal, so that three ranges are merged.
+    assert_eq!(ask("Rare eq 7"), "index ByRare merged 3 3/3");
+    assert_eq!(ask("Rare eq 7 or Rare eq 8"), "index ByRare merged 6 6/6");
+    assert_eq!(ask("Rare ge 7 and Rare lt 9"), "index ByRare sorted 6 6/6");
+    assert_eq!(ask("Rare eq 7 and Even eq false"), "index ByRare merged 3 3/3");
+    assert_eq!(ask("Rare eq 7 and PartitionKey ge 'p1'"), "index ByRare merged 2 2/2");
+    assert_eq!(ask("Rare eq 7 and Rare gt 8"), "index ByRare ordered 0 0/0");
+    // A full key needs none, and neither does a filter that the keys alone decide.
+    assert_eq!(ask("PartitionKey eq 'p0' and RowKey eq '0007' and Rare eq 7"), "point - - - 1/1");
+    assert_eq!(ask("PartitionKey eq 'p0'"), "partition scan - - - 1000/1000");
+}
+
+#[test]
+fn one_value_in_most_rows_is_scanned() {
+    let client = shared_client();
+    let table = table(&client);
+    let filter = [("$filter", "Common eq 'most'")];
+    let before = values(&explained(&client, &table, &filter));
+    build(&client, &table, "ByCommon", &json!({ "Keys": "Common" }));
+    let page = explained(&client, &table, &filter);
+    assert_eq!(values(&page), before);
+    let entries: u64 = page.header("x-tavola-index-entries").unwrap().parse().unwrap();
+    assert!(entries <= 128, "{entries} index rows for what a scan finds sooner");
+}
+
+#[test]
+fn a_wide_range_is_scanned_and_remembered() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare" }));
+    let options = [("$filter", "Rare gt 10"), ("$top", "5")];
+    for _ in 0..2 {
+        let page = explained(&client, &table, &options);
+        assert_eq!(page.header("x-tavola-index-not-used"), Some("ByRare=too-wide"));
+        assert_eq!(row_keys(&values(&page)), ["0011", "0012", "0013", "0014", "0015"]);
+    }
+}
+
+#[test]
+fn a_hint_wins() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare" }));
+    build(&client, &table, "ByCommon", &json!({ "Keys": "Common" }));
+    let ask = |filter: &str, hint: &str| {
+        let request = client.query(&table, &[("$filter", filter)]);
+        let request = request.header("x-tavola-explain", "true").header("x-tavola-index", hint);
+        explanation(&request.send().expect(200))
+    };
+    let filter = "Rare eq 7 and Common eq 'most'";
+    assert_eq!(ask(filter, "none"), "table scan - - - 3/3000");
+    assert_eq!(ask(filter, "ByRare"), "index ByRare merged 3 3/3");
+    assert!(ask(filter, "ByCommon").starts_with("index ByCommon ordered 2700 "));
+    assert_eq!(ask(filter, "NoSuchIndex"), "table scan - - - 3/3000");
+}
+
+#[test]
+fn two_indexes_are_intersected_or_merged() {
+    let client = shared_client();
+    let table = client.new_table();
+    let all: Vec<Value> = (0..2000)
+        .map(|number: usize| {
+            json!({
+                "PartitionKey": "p",
+                "RowKey": format!("{number:04}"),
+                "Third": (number % 20).to_string(),
+                "Fifth": (number % 21).to_string(),
+            })
+        })
+        .collect();
+    insert_all(&client, &table, &all);
+    build(&client, &table, "ByThird", &json!({ "Keys": "Third" }));
+    build(&client, &table, "ByFifth", &json!({ "Keys": "Fifth" }));
+    let both = shown(&client, &table, &[("$filter", "Third eq '1' and Fifth eq '1'")]);
+    assert!(both.starts_with("index ByFifth,ByThird intersected "), "{both}");
+    assert!(both.ends_with(" 5/5"), "{both}");
+    let either = shown(&client, &table, &[("$filter", "Third eq '1' or Fifth eq '1'")]);
+    assert!(either.starts_with("index ByThird,ByFifth merged "), "{either}");
+}
+
+#[test]
+fn reasons_are_told() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare" }));
+    build(&client, &table, "Partly", &json!({ "Keys": "Rare", "Filter": "Even eq true" }));
+    let reasons = |filter: &str| {
+        let page = explained(&client, &table, &[("$filter", filter)]);
+        page.header("x-tavola-index-not-used").unwrap_or("-").to_owned()
+    };
+    assert_eq!(reasons("not (Rare eq 7)"), "ByRare=skip-missing, Partly=skip-missing");
+    assert_eq!(reasons("Rare eq 7"), "Partly=partial");
+    assert_eq!(reasons("Rare eq 7 and Even eq true"), "-");
+    let many: Vec<_> = (0..300).map(|number| format!("Rare eq {number}")).collect();
+    assert_eq!(reasons(&many.join(" or ")), "ByRare=too-many-streams, Partly=partial");
+    assert_eq!(reasons("Common eq 'most'"), "-");
+}

@@ -1,0 +1,115 @@
+//! The same sequences with indexes that come and go: every query must answer the same bytes in the same order, whichever
+//! way its rows are found.
+
+use serde_json::json;
+
+use super::filter::Filter;
+use super::{Session, TABLES};
+use crate::support::{Client, Random};
+use crate::table::indexes::{INDEXES, verify, wait_for};
+
+const NAMES: [&str; 5] = ["ByA", "ByB", "ByAB", "ByCA", "Local"];
+const KEYS: [&str; 9] =
+    ["A", "B", "A?", "A,B", "C,A!", "PartitionKey,A", "B?,PartitionKey", "RowKey,C", "Timestamp"];
+const INCLUDES: [&str; 3] = ["", "*", "B,C"];
+const FILTERS: [&str; 4] = ["", "", "A ge 0", "B ne 'a' and C lt 5"];
+const LEVELS: [&str; 3] = ["nometadata", "minimalmetadata", "fullmetadata"];
+const SELECTS: [&str; 6] = ["", "PartitionKey,RowKey", "A", "B,A", "C,Timestamp", "RowKey,D"];
+
+impl Session {
+    /// Declares, replaces or drops an index, and does not wait for it.
+    pub(super) fn change_indexes(&mut self, table: &str) {
+        let name = *self.random.pick(&NAMES);
+        if self.random.one_in(3) {
+            let answer = self.client.remove(INDEXES, (table, name), "*");
+            assert!([204, 404].contains(&answer.status), "{}", answer.text());
+            return;
+        }
+        let definition = json!({
+            "Keys": self.random.pick(&KEYS),
+            "Include": self.random.pick(&INCLUDES),
+            "Filter": self.random.pick(&FILTERS),
+        });
+        let answer = self.client.put(INDEXES, (table, name), &definition).send();
+        match self.store.rows(table) {
+            Some(_) => drop(answer.expect(204)),
+            None => drop(answer.expect_error(404, "TableNotFound")),
+        }
+    }
+
+    /// Asks the query in every way there is, and holds the answers against each other.
+    pub(super) fn compare_paths(&mut self, table: &str, filter: &Filter) {
+        let filter = filter.text();
+        let (level, select) = (*self.random.pick(&LEVELS), *self.random.pick(&SELECTS));
+        let top = self.random.pick(&["1", "7", "1000"]).to_string();
+        let mut options = vec![("$filter", filter.as_str()), ("$top", &top)];
+        if !select.is_empty() {
+            options.push(("$select", select));
+        }
+        let mut ask = |hint: Option<&str>| {
+            let random = hint.is_none().then_some(&mut self.random);
+            rows_as_text(&self.client, table, &options, level, hint, random)
+        };
+        let expected = ask(Some("none"));
+        let what = |hint: &str| format!("{filter} with index {hint}, $select={select}, {level}");
+        assert_eq!(ask(None), expected, "{}", what("any"));
+        for name in NAMES {
+            assert_eq!(ask(Some(name)), expected, "{}", what(name));
+        }
+    }
+
+    /// After everything: each index holds what the entities say.
+    pub(super) fn verify_indexes(&self) {
+        for table in TABLES {
+            for name in NAMES {
+                if self.client.entity(INDEXES, (table, name)).status == 200 {
+                    wait_for(&self.client, table, name, "Readable");
+                    let verdict = verify(&self.client, table, name);
+                    assert!(verdict.starts_with("sound"), "{table} {name}: {verdict}");
+                }
+            }
+        }
+    }
+}
+
+/// The entities of all pages, as they stand in the bodies. With a source of chance the way is chosen anew for each page.
+fn rows_as_text(
+    client: &Client,
+    table: &str,
+    options: &[(&str, &str)],
+    level: &str,
+    hint: Option<&str>,
+    mut random: Option<&mut Random>,
+) -> String {
+    let mut rows: Vec<String> = Vec::new();
+    let mut next: Option<(String, String)> = None;
+    loop {
+        let mut options = options.to_vec();
+        if let Some((partition_key, row_key)) = &next {
+            options.push(("NextPartitionKey", partition_key));
+            options.push(("NextRowKey", row_key));
+        }
+        let request = client.query(table, &options);
+        let request = request.accept(&format!("application/json;odata={level}"));
+        let chosen = random.as_deref_mut().filter(|_| hint.is_none());
+        let chosen = chosen.and_then(|random| random.one_in(2).then(|| *random.pick(&NAMES)));
+        let hint = chosen.or(hint);
+        let request = match hint {
+            Some(hint) => request.header("x-tavola-index", hint),
+            None => request,
+        };
+        let page = request.send().expect(200);
+        let list = page.text();
+        let start = list.find("\"value\":[").expect("a list") + "\"value\":[".len();
+        let list = list[start..].strip_suffix("]}").expect("its end");
+        if !list.is_empty() {
+            rows.push(list.to_owned());
+        }
+        let token = |name| page.header(name).map(str::to_owned);
+        next =
+            token("x-ms-continuation-NextPartitionKey").zip(token("x-ms-continuation-NextRowKey"));
+        if next.is_none() {
+            return rows.join(",");
+        }
+    }
+}

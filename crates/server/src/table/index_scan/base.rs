@@ -1,0 +1,69 @@
+//! Reading entities in the order of their keys, without an index: a number of rows at a time.
+//!
+//! Indexes are compared with this, and it goes on where they are given up.
+
+use std::ops::ControlFlow;
+
+use tavola_engine::{Reader, Visitor};
+use tavola_wire::table::filter::Span;
+use tavola_wire::table::stored::key::SEPARATOR;
+
+use crate::error::{Result, engine_error};
+use crate::storage::layout::{EntityKeys, entity_key_of};
+use crate::table::entity_page::Page;
+
+/// Shows at most `rows_max` rows of the spans from `from` on to the page: it, and where to go on if there is more.
+pub(super) async fn scan_rows(
+    reader: &impl Reader,
+    keys: EntityKeys,
+    spans: &[Span],
+    from: &[u8],
+    rows_max: u64,
+    mut page: Box<Page>,
+) -> Result<(Box<Page>, Option<Vec<u8>>)> {
+    let mut rows_left = rows_max;
+    for span in spans {
+        if span.end.as_deref().is_some_and(|end| end <= from) {
+            continue;
+        }
+        let start = from.max(&span.start);
+        let range = keys.range(start, span.end.as_deref());
+        let counted = Counted { page, rows_left, last: None };
+        let counted = reader.scan(range, counted).await.map_err(engine_error)?;
+        page = counted.page;
+        rows_left = counted.rows_left;
+        if let Some(last) = counted.last {
+            return Ok((page, Some(after(&last))));
+        }
+        if page.is_done() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok((page, None))
+}
+
+/// The least key behind this one.
+pub(super) fn after(entity_key: &[u8]) -> Vec<u8> {
+    [entity_key, &[SEPARATOR]].concat()
+}
+
+/// A page that is shown a number of rows.
+struct Counted {
+    page: Box<Page>,
+    rows_left: u64,
+    /// The last of them.
+    last: Option<Vec<u8>>,
+}
+
+impl Visitor for Counted {
+    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        self.page.visit(key, value)?;
+        self.rows_left = self.rows_left.saturating_sub(1);
+        if self.rows_left > 0 {
+            return ControlFlow::Continue(());
+        }
+        self.last = Some(entity_key_of(key).to_vec());
+        ControlFlow::Break(())
+    }
+}

@@ -1,0 +1,199 @@
+//! The indexes of a table that can find the rows of a filter, and which of them is taken.
+//!
+//! There is no cost model: more leading parts that are compared for equality come first, then rows that are in the order
+//! of entity keys, then rows that need no look-up, then fewer ranges. What this does not foresee is noticed while the rows are read.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use tavola_wire::table::filter::Expr;
+use tavola_wire::table::index::{Access, Include, IndexDefinition, NotUsable, RANGES_MAX};
+use tavola_wire::table::json::EntityFormat;
+use tavola_wire::table::negotiate::MetadataLevel;
+
+use super::explain::Reason;
+use crate::storage::index::{Index, IndexState, Schema};
+
+/// An index that a filter can use.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    schema: Arc<Schema>,
+    /// Which of the schema's indexes it is.
+    place: usize,
+    pub access: Arc<Access>,
+    pub coverage: Coverage,
+}
+
+/// What of an answer an index row has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Coverage {
+    /// Only where the entity is.
+    Keys,
+    /// Everything, in its key.
+    Parts,
+    /// Everything, in a copy.
+    Copy,
+}
+
+/// What of a query decides about indexes.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'q> {
+    pub filter: &'q Expr,
+    pub format: &'q EntityFormat,
+    pub hint: Hint<'q>,
+}
+
+/// Which index the client wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hint<'q> {
+    Any,
+    None,
+    Named(&'q str),
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    /// The best of those that serve the whole filter first.
+    pub whole: Vec<Candidate>,
+    /// One for each branch of an `or` that no index serves as a whole; all of them in the order of entity keys.
+    pub branches: Vec<Candidate>,
+    pub not_used: Vec<(String, Reason)>,
+}
+
+impl<'q> Hint<'q> {
+    pub(crate) fn from_header(value: Option<&'q str>) -> Self {
+        match value.map(str::trim) {
+            None | Some("") => Self::Any,
+            Some(name) if name.eq_ignore_ascii_case("none") => Self::None,
+            Some(name) => Self::Named(name),
+        }
+    }
+
+    pub(super) fn is_forced(self) -> bool {
+        matches!(self, Self::Named(_))
+    }
+
+    fn allows(self, index: &Index) -> bool {
+        match self {
+            Self::Any => true,
+            Self::None => false,
+            Self::Named(name) => index.name.eq_ignore_ascii_case(name),
+        }
+    }
+}
+
+impl Candidates {
+    pub(super) fn find(schema: &Arc<Schema>, wanted: Wanted<'_>) -> Self {
+        let mut found = Self::default();
+        for (place, index) in schema.indexes().iter().enumerate() {
+            match candidate(schema, place, wanted.filter, wanted) {
+                Ok(candidate) => found.whole.push(candidate),
+                Err(Some(reason)) => found.not_used.push((index.name.clone(), reason)),
+                Err(None) => {}
+            }
+        }
+        found.whole.sort_by(|a, b| {
+            a.rank().cmp(&b.rank()).then_with(|| a.index().name.cmp(&b.index().name))
+        });
+        if found.whole.is_empty() && !wanted.hint.is_forced() {
+            found.branches = branches(schema, wanted).unwrap_or_default();
+        }
+        found
+    }
+}
+
+impl Candidate {
+    pub(super) fn index(&self) -> &Index {
+        &self.schema.indexes()[self.place]
+    }
+
+    pub(super) fn is_covering(&self) -> bool {
+        self.coverage != Coverage::Keys
+    }
+
+    pub(super) fn is_partial(&self) -> bool {
+        self.index().definition.filter.is_some()
+    }
+
+    /// The less, the better.
+    fn rank(&self) -> impl Ord + use<> {
+        let access = &self.access;
+        let order = (Reverse(access.leading_points), Reverse(access.is_ordered()));
+        (order, Reverse(self.is_covering()), access.ranges.len())
+    }
+}
+
+/// The index as a candidate, or why it is none; not even a reason if it has nothing to do with the filter.
+fn candidate(
+    schema: &Arc<Schema>,
+    place: usize,
+    filter: &Expr,
+    wanted: Wanted<'_>,
+) -> Result<Candidate, Option<Reason>> {
+    let index = &schema.indexes()[place];
+    // What is to go has no name any more.
+    if !index.state.is_named() {
+        return Err(None);
+    }
+    let access = index.definition.access(filter).map_err(|why| match why {
+        NotUsable::Unrelated => None,
+        NotUsable::SkipMissing => Some(Reason::SkipMissing),
+        NotUsable::Partial => Some(Reason::Partial),
+        NotUsable::TooManyRanges => Some(Reason::TooManyStreams),
+    })?;
+    match index.state {
+        IndexState::Readable => {}
+        IndexState::Failed => return Err(Some(Reason::Failed)),
+        _ => return Err(Some(Reason::Building)),
+    }
+    if !wanted.hint.allows(index) {
+        return Err(Some(Reason::Hint));
+    }
+    let coverage = coverage(&index.definition, wanted);
+    Ok(Candidate { schema: schema.clone(), place, access: Arc::new(access), coverage })
+}
+
+/// An ordered access for each branch of the first `or` that has one.
+fn branches(schema: &Arc<Schema>, wanted: Wanted<'_>) -> Option<Vec<Candidate>> {
+    let terms = match wanted.filter {
+        Expr::And(terms) => &terms[..],
+        other => std::slice::from_ref(other),
+    };
+    let best = |branch: &Expr| {
+        let places = 0..schema.indexes().len();
+        let candidates = places.filter_map(|place| candidate(schema, place, branch, wanted).ok());
+        candidates.filter(|it| it.access.is_ordered()).min_by_key(Candidate::rank)
+    };
+    terms.iter().find_map(|term| {
+        let Expr::Or(branches) = term else { return None };
+        let found: Option<Vec<_>> = branches.iter().map(best).collect();
+        let ranges =
+            |found: &[Candidate]| found.iter().map(|it| it.access.ranges.len()).sum::<usize>();
+        found.filter(|found| ranges(found) <= RANGES_MAX)
+    })
+}
+
+fn coverage(definition: &IndexDefinition, wanted: Wanted<'_>) -> Coverage {
+    let covers_all = |covers: &dyn Fn(&str) -> bool| {
+        let mut asked = true;
+        wanted.filter.each_property(&mut |name| asked &= covers(name));
+        let selected = wanted.format.selected();
+        asked && selected.is_some_and(|names| names.iter().all(|name| covers(name)))
+    };
+    let is_in_key = |name: &str| {
+        let is_part = || definition.keys.iter().any(|part| part.property == name);
+        matches!(name, "PartitionKey" | "RowKey") || (name != "Timestamp" && is_part())
+    };
+    match &definition.include {
+        Include::All => Coverage::Copy,
+        Include::Names(_) if covers_all(&|name| definition.covers(name)) => Coverage::Copy,
+        // The ETag that other levels show is made of the timestamp, which the key has not.
+        Include::Nothing
+            if wanted.format.level() == MetadataLevel::None && covers_all(&is_in_key) =>
+        {
+            Coverage::Parts
+        }
+        Include::Names(_) | Include::Nothing => Coverage::Keys,
+    }
+}

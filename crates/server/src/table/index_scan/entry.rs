@@ -1,0 +1,56 @@
+//! What an index says about one entity.
+
+use tavola_wire::table::index::value_line::{Decoded, decode};
+use tavola_wire::table::index::{IndexDefinition, RowRef};
+use tavola_wire::table::stored::{EntityWriter, Value};
+
+use super::candidate::{Candidate, Coverage};
+
+/// Its key, and what the answer needs of it if the index row has that.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry {
+    pub entity_key: Vec<u8>,
+    pub entity: Option<Vec<u8>>,
+}
+
+impl Entry {
+    pub(super) fn of(candidate: &Candidate, row: RowRef<'_>) -> Self {
+        let entity = match candidate.coverage {
+            Coverage::Keys => None,
+            Coverage::Parts => entity_of_parts(&candidate.index().definition, &row),
+            Coverage::Copy => row.copy.map(<[u8]>::to_vec),
+        };
+        Self { entity_key: row.entity_key.into_owned(), entity }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.entity_key.len() + self.entity.as_ref().map_or(0, Vec::len)
+    }
+}
+
+/// An entity of the values in the key of a row; `None` where the key does not say exactly which they are.
+fn entity_of_parts(definition: &IndexDefinition, row: &RowRef<'_>) -> Option<Vec<u8>> {
+    let mut writer = EntityWriter::new();
+    for (part, place) in definition.keys.iter().zip(row.parts) {
+        if matches!(part.property.as_str(), "PartitionKey" | "RowKey" | "Timestamp") {
+            continue;
+        }
+        let decoded = decode(place)?;
+        let value = match &decoded {
+            Decoded::Missing => continue,
+            Decoded::Cut(..) => return None,
+            // Both zeros have one place.
+            Decoded::Double(0.0) => return None,
+            Decoded::Double(value) => Value::Double(*value),
+            Decoded::String(text) => Value::String(text),
+            Decoded::Boolean(value) => Value::Boolean(*value),
+            Decoded::Int32(value) => Value::Int32(*value),
+            Decoded::Int64(value) => Value::Int64(*value),
+            Decoded::DateTime(moment) => Value::DateTime(*moment),
+            Decoded::Guid(guid) => Value::Guid(*guid),
+            Decoded::Binary(bytes) => Value::Binary(bytes),
+        };
+        writer.push(&part.property, value);
+    }
+    Some(writer.finish())
+}

@@ -1,0 +1,114 @@
+//! What a query says about the indexes that it used, and those that it did not.
+
+use std::fmt;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tavola_wire::explain;
+
+use crate::request::respond;
+
+const INDEX: HeaderName = HeaderName::from_static(explain::INDEX);
+const INDEX_USE: HeaderName = HeaderName::from_static(explain::INDEX_USE);
+const INDEX_ENTRIES: HeaderName = HeaderName::from_static(explain::INDEX_ENTRIES);
+const INDEX_NOT_USED: HeaderName = HeaderName::from_static(explain::INDEX_NOT_USED);
+
+/// How indexes served a page.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IndexUse {
+    /// Those that found rows.
+    pub names: Vec<String>,
+    pub how: Option<How>,
+    pub is_covering: bool,
+    pub is_partial: bool,
+    /// Index rows that were passed.
+    pub entries: u64,
+    /// Those that might have.
+    pub not_used: Vec<(String, Reason)>,
+}
+
+/// How the rows of an index came into the order of entity keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum How {
+    /// They are in it.
+    Ordered,
+    /// The first of a page were picked out.
+    Sorted,
+    /// Several ranges that are in it were merged.
+    Merged,
+    /// Those were taken that two indexes have.
+    Intersected,
+    /// They did not: the index is read as a table.
+    Browsed,
+}
+
+/// Why an index was not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Reason {
+    Building,
+    Failed,
+    SkipMissing,
+    Partial,
+    TooWide,
+    TooManyStreams,
+    Hint,
+}
+
+impl How {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ordered => "ordered",
+            Self::Sorted => "sorted",
+            Self::Merged => "merged",
+            Self::Intersected => "intersected",
+            Self::Browsed => "browsed",
+        }
+    }
+}
+
+impl Reason {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Building => "building",
+            Self::Failed => "failed",
+            Self::SkipMissing => "skip-missing",
+            Self::Partial => "partial",
+            Self::TooWide => "too-wide",
+            Self::TooManyStreams => "too-many-streams",
+            Self::Hint => "hint",
+        }
+    }
+}
+
+impl IndexUse {
+    /// Whether an index found rows of the page.
+    pub(crate) fn is_used(&self) -> bool {
+        self.how.is_some()
+    }
+
+    pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
+        if self.is_used() {
+            headers.insert(INDEX, respond::text(&self.names.join(",")));
+            headers.insert(INDEX_USE, respond::text(&self.to_string()));
+            headers.insert(INDEX_ENTRIES, HeaderValue::from(self.entries));
+        }
+        if !self.not_used.is_empty() {
+            let reasons =
+                self.not_used.iter().map(|(name, reason)| format!("{name}={}", reason.name()));
+            let reasons = reasons.collect::<Vec<_>>().join(", ");
+            headers.insert(INDEX_NOT_USED, respond::text(&reasons));
+        }
+    }
+}
+
+impl fmt::Display for IndexUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.how.map_or("none", How::name))?;
+        if self.is_covering {
+            f.write_str(" covering")?;
+        }
+        if self.is_partial {
+            f.write_str(" partial")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,333 @@
+//! Filling a page with the help of indexes.
+//!
+//! An index only proposes entity keys. Every way of reading proposes them in the order of entity keys and from the same
+//! position on, so that a page may begin with one, go on with another, and hand over to a next page that uses a third: the
+//! position is an entity key, as it is in a continuation token. The page itself asks the filter about each entity, so that no mistake
+//! here can show an entity that does not match.
+
+mod base;
+mod batch;
+mod candidate;
+mod entry;
+mod explain;
+mod ordered;
+mod sorted;
+
+use std::sync::Arc;
+
+use tavola_engine::{Engine, Reader, Visitor};
+use tavola_wire::table::filter::{Expr, QueryKind, Span};
+use tavola_wire::table::json::EntityFormat;
+
+use self::base::{after, scan_rows};
+use self::candidate::{Candidate, Candidates, Wanted};
+use self::entry::Entry;
+use self::ordered::{Merged, Ordered};
+use self::sorted::{Pass, PassLimits, is_in, rows_worth};
+use super::entity_page::Page;
+use crate::context::RequestContext;
+use crate::error::{Result, engine_error};
+use crate::storage::catalogue::Table;
+use crate::storage::layout::{EntityKeys, IndexKeys};
+
+pub(crate) use self::batch::Batch;
+pub(crate) use self::candidate::Hint;
+pub(crate) use self::explain::{How, IndexUse, Reason};
+
+/// Rows of a bounded range in one partition that are read before an index is thought of.
+const RANGE_ROWS: u64 = 1000;
+/// Entities that are looked up before the index is compared with a scan, and then between two comparisons.
+const FIRST_LOOK: u64 = 64;
+const NEXT_LOOK: u64 = 4096;
+/// Rows that are scanned for the comparison.
+const LOOK_ROWS: u64 = 512;
+/// One look-up costs as much as this many rows of a scan.
+const ROWS_PER_LOOK_UP: u64 = 13;
+/// Look-ups between two moments at which other requests of the thread get their turn.
+const LOOK_UPS_PER_YIELD: u64 = 32;
+/// Passes over an unordered range for one page.
+const PASSES_MAX: usize = 3;
+
+/// A query whose filter is asked about rows.
+pub(crate) struct IndexQuery<'q> {
+    pub filter: &'q Expr,
+    /// Sorted; what a continuation token and a signature leave of the plan's.
+    pub spans: &'q [Span],
+    pub kind: QueryKind,
+    /// Entities that the page may hold.
+    pub top: usize,
+    pub hint: Hint<'q>,
+}
+
+/// The indexes that can serve the query, if there are any.
+pub(crate) fn candidates(table: &Table, query: &IndexQuery<'_>, format: &EntityFormat) -> Choice {
+    let Candidates { mut whole, branches, not_used } = match query.hint {
+        Hint::None => Candidates::default(),
+        // A full key is found at once.
+        Hint::Any if query.kind == QueryKind::Point => Candidates::default(),
+        hint => {
+            let wanted = Wanted { filter: query.filter, format, hint };
+            Candidates::find(&table.schema, wanted)
+        }
+    };
+    let mut best = whole.drain(..);
+    let way = match best.next() {
+        None if branches.is_empty() => None,
+        None => Some(Way::Ordered(branches, None)),
+        Some(first) if first.access.is_ordered() => {
+            let second = best.find(|it| it.access.is_ordered() && !first.is_covering());
+            Some(Way::Ordered(vec![first], second))
+        }
+        Some(first) => Some(Way::Sorted(first)),
+    };
+    Choice { way, not_used }
+}
+
+/// Which indexes are to be used, and how.
+pub(crate) struct Choice {
+    way: Option<Way>,
+    not_used: Vec<(String, Reason)>,
+}
+
+enum Way {
+    /// The rows of all of them, merged, and perhaps only those that another index has too.
+    Ordered(Vec<Candidate>, Option<Candidate>),
+    Sorted(Candidate),
+}
+
+impl Choice {
+    pub(crate) fn is_some(&self) -> bool {
+        self.way.is_some()
+    }
+
+    pub(crate) fn into_unused(self) -> IndexUse {
+        IndexUse { not_used: self.not_used, ..IndexUse::default() }
+    }
+}
+
+/// Fills the page. Index rows and entities are read from one state.
+pub(crate) async fn fill(
+    context: &RequestContext<'_>,
+    table: &Table,
+    query: &IndexQuery<'_>,
+    choice: Choice,
+    page: Box<Page>,
+) -> Result<(Box<Page>, IndexUse)> {
+    let Choice { way, not_used } = choice;
+    let snapshot = context.state.engine.snapshot().await.map_err(engine_error)?;
+    let mut run = Run {
+        context,
+        reader: &snapshot,
+        table,
+        query,
+        entity_keys: table.keys(),
+        from: query.spans.first().map_or_else(Vec::new, |span| span.start.clone()),
+        is_at_end: query.spans.is_empty(),
+        page: Some(page),
+        used: IndexUse { not_used, ..IndexUse::default() },
+    };
+    if query.kind == QueryKind::Range && !query.hint.is_forced() {
+        run.scan(RANGE_ROWS).await?;
+    }
+    match way {
+        Some(Way::Ordered(candidates, second)) => run.ordered(&candidates, second.as_ref()).await?,
+        Some(Way::Sorted(candidate)) => run.sorted(&candidate).await?,
+        None => {}
+    }
+    if !run.is_done() {
+        run.scan(u64::MAX).await?;
+    }
+    Ok((run.page.expect("it is only lent"), run.used))
+}
+
+/// A page that is being filled.
+struct Run<'r, R> {
+    context: &'r RequestContext<'r>,
+    reader: &'r R,
+    table: &'r Table,
+    query: &'r IndexQuery<'r>,
+    entity_keys: EntityKeys,
+    /// All entities before this one have been looked at.
+    from: Vec<u8>,
+    /// Whether there are no more.
+    is_at_end: bool,
+    /// Lent to scans.
+    page: Option<Box<Page>>,
+    used: IndexUse,
+}
+
+impl<R: Reader> Run<'_, R> {
+    fn is_done(&self) -> bool {
+        self.is_at_end || self.page.as_ref().is_none_or(|page| page.is_done())
+    }
+
+    fn index_keys(&self, number: u16) -> IndexKeys {
+        IndexKeys::of(self.table.id, number)
+    }
+
+    fn note(&mut self, how: How, candidates: &[Candidate]) {
+        self.used.how = Some(how);
+        self.used.is_covering = candidates.iter().all(Candidate::is_covering);
+        self.used.is_partial = candidates.iter().any(Candidate::is_partial);
+        for candidate in candidates {
+            candidate.index().statistics.note_use(self.context.state.clock.now());
+            if !self.used.names.contains(&candidate.index().name) {
+                self.used.names.push(candidate.index().name.clone());
+            }
+        }
+    }
+
+    /// Reads entities in order: how many of them were shown and how many matched.
+    async fn scan(&mut self, rows_max: u64) -> Result<(u64, u64)> {
+        let page = self.page.take().expect("it is here between scans");
+        let before = (page.examined(), page.returned());
+        let (page, next) =
+            scan_rows(self.reader, self.entity_keys, self.query.spans, &self.from, rows_max, page)
+                .await?;
+        let (rows, matches) = (page.examined() - before.0, page.returned() - before.1);
+        self.page = Some(page);
+        match next {
+            Some(next) => self.from = next,
+            None => self.is_at_end = true,
+        }
+        Ok((rows, matches as u64))
+    }
+
+    async fn ordered(
+        &mut self,
+        candidates: &[Candidate],
+        second: Option<&Candidate>,
+    ) -> Result<()> {
+        let merged =
+            |candidates: &[Candidate]| Merged::new(candidates, |number| self.index_keys(number));
+        let second_side = second.map(|second| merged(std::slice::from_ref(second)));
+        let mut entries = Ordered::new(merged(candidates), second_side);
+        let ranges: usize = candidates.iter().map(|it| it.access.ranges.len()).sum();
+        self.note(if ranges > 1 { How::Merged } else { How::Ordered }, candidates);
+        let is_compared = !self.used.is_covering && !self.query.hint.is_forced();
+        let (mut look_ups, mut next_look) = (0, FIRST_LOOK);
+        while !self.is_done() {
+            let Some(entry) = entries.next(self.reader, &self.from).await? else {
+                self.is_at_end = true;
+                break;
+            };
+            if !is_in(self.query.spans, &entry.entity_key) {
+                self.skip_to_span(&entry.entity_key);
+                continue;
+            }
+            self.show(entry).await?;
+            look_ups += 1;
+            if look_ups % LOOK_UPS_PER_YIELD == 0 {
+                tokio::task::yield_now().await;
+            }
+            if is_compared && look_ups >= next_look {
+                self.scan_while_cheaper().await?;
+                next_look = look_ups + NEXT_LOOK;
+            }
+        }
+        if entries.is_second_alone {
+            self.used.names.clear();
+            self.note(How::Ordered, second.map_or(&[][..], std::slice::from_ref));
+        }
+        if entries.is_intersected {
+            self.note(How::Intersected, second.map_or(&[][..], std::slice::from_ref));
+        }
+        self.used.entries += entries.entries();
+        Ok(())
+    }
+
+    /// Goes to the first span behind a key that is in none.
+    fn skip_to_span(&mut self, key: &[u8]) {
+        let behind = self.query.spans.partition_point(|span| *span.start <= *key);
+        match self.query.spans.get(behind) {
+            Some(span) => self.from = span.start.clone(),
+            None => self.is_at_end = true,
+        }
+    }
+
+    /// Reads in order for as long as that finds matches sooner than look-ups do.
+    async fn scan_while_cheaper(&mut self) -> Result<()> {
+        let mut rows_max = LOOK_ROWS;
+        while !self.is_done() {
+            let (rows, matches) = self.scan(rows_max).await?;
+            if matches * ROWS_PER_LOOK_UP < rows {
+                break;
+            }
+            rows_max = NEXT_LOOK;
+        }
+        Ok(())
+    }
+
+    async fn sorted(&mut self, candidate: &Candidate) -> Result<()> {
+        let (state, index) = (self.context.state, candidate.index());
+        let (table, is_forced) = (self.table.id, self.query.hint.is_forced());
+        if !is_forced && state.wide_ranges.knows(table, index.number, self.query.filter) {
+            self.used.not_used.push((index.name.clone(), Reason::TooWide));
+            return Ok(());
+        }
+        let spans: Arc<[Span]> = self.query.spans.into();
+        let rows_max = rows_worth(self.query.top, index.statistics.rows());
+        for _ in 0..PASSES_MAX {
+            if self.is_done() {
+                break;
+            }
+            let limits = PassLimits {
+                from: self.from.clone(),
+                entries: self.query.top,
+                rows_max: if is_forced { u64::MAX } else { rows_max },
+            };
+            let memory = state.memory_budget.reservation();
+            let keys = self.index_keys(index.number);
+            let (pass, passed) =
+                sorted::pass(self.reader, candidate, keys, &spans, limits, memory).await?;
+            self.used.entries += passed;
+            let Pass::Found { entries, is_all } = pass else {
+                state.wide_ranges.remember(table, index.number, self.query.filter);
+                self.used.not_used.push((index.name.clone(), Reason::TooWide));
+                break;
+            };
+            self.note(How::Sorted, std::slice::from_ref(candidate));
+            self.show_all(entries).await?;
+            self.is_at_end |= is_all && !self.is_done();
+        }
+        Ok(())
+    }
+
+    async fn show_all(&mut self, entries: Vec<Entry>) -> Result<()> {
+        for (number, entry) in (1..).zip(entries) {
+            self.show(entry).await?;
+            if self.is_done() {
+                break;
+            }
+            if number % LOOK_UPS_PER_YIELD == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// A row that points to nothing: never seen, and no reason to refuse an answer that is right without it.
+    fn note_orphan(&self) {
+        self.context.state.metrics.indexes.orphans.inc();
+        tracing::error!(
+            table = self.table.name,
+            indexes = self.used.names.join(","),
+            "an index row without its entity; run `tavola index verify`"
+        );
+    }
+
+    /// Shows one entity to the page.
+    async fn show(&mut self, entry: Entry) -> Result<()> {
+        let key = self.entity_keys.raw(&entry.entity_key);
+        let page = self.page.as_mut().expect("it is here between scans");
+        match entry.entity {
+            Some(entity) => drop(page.visit(&key, &entity)),
+            None => match self.reader.get(&key).await.map_err(engine_error)? {
+                Some(entity) => drop(page.visit(&key, &entity)),
+                None => self.note_orphan(),
+            },
+        }
+        self.from = after(&entry.entity_key);
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! Index rows in the order of entity keys: ranges whose rows all have the same parts, merged, and two such intersected.
+//!
+//! Each range is read some rows at a time, from the key that is asked for. To ask for a later key is to seek.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use tavola_engine::Reader;
+use tavola_wire::table::index::{AccessRange, RowRef};
+
+use super::batch::Batch;
+use super::candidate::{Candidate, Coverage};
+use super::entry::Entry;
+use crate::error::{Result, corrupt};
+use crate::storage::layout::IndexKeys;
+
+/// Ranges of one or several indexes, merged. A key that several have comes once.
+pub(super) struct Merged {
+    streams: Vec<Stream>,
+    /// The first key of each stream that has one.
+    heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
+    has_begun: bool,
+    /// Rows read so far.
+    pub entries: u64,
+}
+
+/// One range.
+struct Stream {
+    candidate: Candidate,
+    keys: IndexKeys,
+    range: AccessRange,
+    buffer: VecDeque<Entry>,
+    /// Where the next batch begins; `None` if there is no more.
+    position: Option<Vec<u8>>,
+}
+
+impl Merged {
+    pub(super) fn new(candidates: &[Candidate], keys: impl Fn(u16) -> IndexKeys) -> Self {
+        let streams = candidates.iter().flat_map(|candidate| {
+            let keys = keys(candidate.index().number);
+            candidate.access.ranges.iter().map(move |range| Stream {
+                candidate: candidate.clone(),
+                keys,
+                position: Some(range.start.clone()),
+                range: range.clone(),
+                buffer: VecDeque::new(),
+            })
+        });
+        Self { streams: streams.collect(), heads: BinaryHeap::new(), has_begun: false, entries: 0 }
+    }
+
+    /// The first entry from `from` on. It comes again unless a later one is asked for.
+    pub(super) async fn next(
+        &mut self,
+        reader: &impl Reader,
+        from: &[u8],
+    ) -> Result<Option<Entry>> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            for number in 0..self.streams.len() {
+                self.advance(reader, number, from).await?;
+            }
+        }
+        while let Some(Reverse((key, number))) = self.heads.peek() {
+            let number = *number;
+            if **key >= *from {
+                return Ok(self.streams[number].buffer.front().cloned());
+            }
+            self.heads.pop();
+            self.advance(reader, number, from).await?;
+        }
+        Ok(None)
+    }
+
+    /// Whether everything there is has been read already.
+    pub(super) fn is_read(&self) -> bool {
+        self.has_begun && self.streams.iter().all(|stream| stream.position.is_none())
+    }
+
+    async fn advance(&mut self, reader: &impl Reader, number: usize, from: &[u8]) -> Result<()> {
+        let stream = &mut self.streams[number];
+        self.entries += stream.seek(reader, from).await?;
+        if let Some(entry) = stream.buffer.front() {
+            self.heads.push(Reverse((entry.entity_key.clone(), number)));
+        }
+        Ok(())
+    }
+}
+
+impl Stream {
+    /// Makes an entry from `from` on the first of the buffer, if there is one: the rows read for it.
+    async fn seek(&mut self, reader: &impl Reader, from: &[u8]) -> Result<u64> {
+        let mut rows = 0;
+        loop {
+            while self.buffer.front().is_some_and(|entry| *entry.entity_key < *from) {
+                self.buffer.pop_front();
+            }
+            if !self.buffer.is_empty() {
+                return Ok(rows);
+            }
+            let Some(position) = self.position.take().and_then(|it| self.skip(it, from)) else {
+                return Ok(rows);
+            };
+            rows += self.load(reader, &position).await?;
+        }
+    }
+
+    /// Where to read on for entities from `from` on; `None` if the range has none.
+    fn skip(&self, position: Vec<u8>, from: &[u8]) -> Option<Vec<u8>> {
+        let beginning = self.range.ordered.as_deref().unwrap_or_default();
+        if self.candidate.index().definition.unique || *from <= *beginning {
+            return Some(position);
+        }
+        let suffix = from.strip_prefix(beginning)?;
+        Some(position.max([&self.range.start[..], suffix].concat()))
+    }
+
+    async fn load(&mut self, reader: &impl Reader, position: &[u8]) -> Result<u64> {
+        let needs_values =
+            self.candidate.index().definition.unique || self.candidate.coverage == Coverage::Copy;
+        let range = self.keys.range(position, Some(&self.range.end));
+        let batch = Batch::read(reader, range, needs_values).await?;
+        self.position = batch.next_position();
+        let rows = batch.rows.len() as u64;
+        for (key, value) in &batch.rows {
+            let row = RowRef::read(&self.candidate.index().definition, key, value)
+                .ok_or_else(|| corrupt("a row of an index"))?;
+            self.buffer.push_back(Entry::of(&self.candidate, row));
+        }
+        Ok(rows)
+    }
+}
+
+/// Steps after which an intersection settles for one of its sides.
+const INTERSECTION_STEPS: u32 = 4096;
+
+/// Entries of one index, or those that two have in common.
+pub(super) struct Ordered {
+    first: Merged,
+    second: Option<Merged>,
+    steps: u32,
+    /// Rows read of a side that was given up.
+    given_up: u64,
+    pub is_intersected: bool,
+    /// Whether the second side was short, and found everything alone.
+    pub is_second_alone: bool,
+}
+
+impl Ordered {
+    pub(super) fn new(first: Merged, second: Option<Merged>) -> Self {
+        Self { first, second, steps: 0, given_up: 0, is_intersected: false, is_second_alone: false }
+    }
+
+    pub(super) fn entries(&self) -> u64 {
+        let second = self.second.as_ref().map_or(0, |second| second.entries);
+        self.first.entries + second + self.given_up
+    }
+
+    /// As [`Merged::next`].
+    pub(super) async fn next(
+        &mut self,
+        reader: &impl Reader,
+        from: &[u8],
+    ) -> Result<Option<Entry>> {
+        let mut from = from.to_vec();
+        loop {
+            let Some(entry) = self.first.next(reader, &from).await? else { return Ok(None) };
+            if self.settles() {
+                continue;
+            }
+            let Some(second) = &mut self.second else { return Ok(Some(entry)) };
+            let Some(other) = second.next(reader, &entry.entity_key).await? else {
+                return Ok(None);
+            };
+            self.steps += 1;
+            self.is_intersected = true;
+            if other.entity_key == entry.entity_key {
+                return Ok(Some(entry));
+            }
+            from = other.entity_key;
+        }
+    }
+
+    /// Goes on with one side alone if the first rows read of it are all there are, or if both are long: to look up a few is
+    /// cheaper than to read the other side.
+    fn settles(&mut self) -> bool {
+        let Some(second) = &self.second else { return false };
+        let is_second_short = self.steps == 1 && second.is_read();
+        if is_second_short {
+            let second = self.second.take().expect("there is one");
+            self.given_up += std::mem::replace(&mut self.first, second).entries;
+            (self.is_intersected, self.is_second_alone) = (false, true);
+        } else if (self.steps == 0 && self.first.is_read()) || self.steps >= INTERSECTION_STEPS {
+            self.given_up += second.entries;
+            self.second = None;
+        }
+        self.second.is_none()
+    }
+}

@@ -1,0 +1,186 @@
+//! Index rows that are not in the order of entity keys: one pass over their range keeps the first keys of a page.
+//!
+//! Nothing is kept between pages, so each page passes the range again. That is worth it while the range is short in
+//! comparison with the table, which is not known before: the pass gives up when it has seen too many.
+
+use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use tavola_engine::{Reader, Visitor};
+use tavola_wire::table::filter::Span;
+use tavola_wire::table::index::RowRef;
+
+use super::candidate::Candidate;
+use super::entry::Entry;
+use crate::error::{Result, corrupt, engine_error};
+use crate::net::memory_budget::Reservation;
+use crate::storage::layout::{IndexKeys, parts_and_suffix_of};
+
+/// Rows that are passed at least before a range counts as too wide, and at most.
+const ROWS_MIN: u64 = 64;
+const ROWS_MAX: u64 = 131_072;
+/// Entries that a pass keeps beyond what the page may hold, in case some do not match after all.
+const SPARE: usize = 64;
+/// Bytes of entries that a pass keeps.
+const BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// What one pass has found.
+pub(super) enum Pass {
+    /// The first entries, in order; whether there are more.
+    Found { entries: Vec<Entry>, is_all: bool },
+    /// The range is longer than is worth it.
+    TooWide,
+}
+
+/// How many rows of a range are worth passing for a page of this many entities out of that many: a scan finds a small page
+/// sooner, and a table of few rows too.
+pub(super) fn rows_worth(top: usize, table_rows: u64) -> u64 {
+    let worth = (top as f64 * table_rows as f64).sqrt();
+    (worth as u64).clamp(ROWS_MIN, ROWS_MAX)
+}
+
+/// Passes the ranges of a candidate once.
+pub(super) async fn pass(
+    reader: &impl Reader,
+    candidate: &Candidate,
+    keys: IndexKeys,
+    spans: &Arc<[Span]>,
+    limits: PassLimits,
+    memory: Reservation,
+) -> Result<(Pass, u64)> {
+    let mut smallest = Smallest {
+        candidate: candidate.clone(),
+        spans: spans.clone(),
+        from: limits.from,
+        entries_max: limits.entries + SPARE,
+        rows_left: limits.rows_max,
+        heap: BinaryHeap::new(),
+        bytes: 0,
+        memory,
+        passed: 0,
+        is_all: true,
+        outcome: Outcome::Fine,
+    };
+    for range in &candidate.access.ranges {
+        let range = keys.range(&range.start, Some(&range.end));
+        smallest = reader.scan(range, smallest).await.map_err(engine_error)?;
+        match smallest.outcome {
+            Outcome::Fine => {}
+            Outcome::TooWide => return Ok((Pass::TooWide, smallest.passed)),
+            Outcome::Malformed => return Err(corrupt("a row of an index")),
+        }
+        tokio::task::yield_now().await;
+    }
+    let Smallest { heap, is_all, passed, .. } = smallest;
+    Ok((Pass::Found { entries: heap.into_sorted_vec(), is_all }, passed))
+}
+
+pub(super) struct PassLimits {
+    /// Entities before this one are not wanted.
+    pub from: Vec<u8>,
+    /// Entities that the page may hold.
+    pub entries: usize,
+    /// Rows after which the range counts as too wide.
+    pub rows_max: u64,
+}
+
+/// Keeps the entries with the smallest keys.
+struct Smallest {
+    candidate: Candidate,
+    spans: Arc<[Span]>,
+    from: Vec<u8>,
+    entries_max: usize,
+    rows_left: u64,
+    heap: BinaryHeap<Entry>,
+    bytes: usize,
+    memory: Reservation,
+    passed: u64,
+    /// Whether no entry had to go.
+    is_all: bool,
+    outcome: Outcome,
+}
+
+#[derive(Clone, Copy)]
+enum Outcome {
+    Fine,
+    TooWide,
+    Malformed,
+}
+
+impl Visitor for Smallest {
+    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        if self.rows_left == 0 {
+            self.outcome = Outcome::TooWide;
+            return ControlFlow::Break(());
+        }
+        self.rows_left -= 1;
+        let definition = &self.candidate.index().definition;
+        let Some(row) = RowRef::read(definition, parts_and_suffix_of(key), value) else {
+            self.outcome = Outcome::Malformed;
+            return ControlFlow::Break(());
+        };
+        // What lies outside the spans is not there for this client, and is not counted.
+        let is_wanted = *row.entity_key >= *self.from && is_in(&self.spans, &row.entity_key);
+        if is_wanted {
+            self.passed += 1;
+            if self.candidate.access.allows(&row) {
+                self.keep(row);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Smallest {
+    fn keep(&mut self, row: RowRef<'_>) {
+        let is_full = self.heap.len() >= self.entries_max;
+        if is_full && self.heap.peek().is_some_and(|last| *last.entity_key <= *row.entity_key) {
+            self.is_all = false;
+            return;
+        }
+        let entry = Entry::of(&self.candidate, row);
+        self.bytes += entry.bytes();
+        self.heap.push(entry);
+        while self.heap.len() > 1 && !self.has_room() {
+            let dropped = self.heap.pop().expect("there are two");
+            self.bytes -= dropped.bytes();
+            self.is_all = false;
+        }
+    }
+
+    fn has_room(&mut self) -> bool {
+        let fits = self.heap.len() <= self.entries_max && self.bytes <= BYTES_MAX;
+        fits && self.memory.grow_ahead_to(self.bytes).is_ok()
+    }
+}
+
+/// Whether a key is in one of the spans, which are sorted.
+pub(super) fn is_in(spans: &[Span], key: &[u8]) -> bool {
+    let behind = spans.partition_point(|span| *span.start <= *key);
+    behind.checked_sub(1).is_some_and(|at| spans[at].contains(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_is_relative_to_page_and_table() {
+        assert_eq!(rows_worth(1000, 1_000_000), 31_622);
+        assert_eq!(rows_worth(1, 1_000_000), 1000);
+        assert_eq!(rows_worth(1, 0), ROWS_MIN);
+        assert_eq!(rows_worth(1000, u64::MAX), ROWS_MAX);
+    }
+
+    #[test]
+    fn spans_hold_keys() {
+        let span = |start: &[u8], end: Option<&[u8]>| Span {
+            start: start.to_vec(),
+            end: end.map(<[u8]>::to_vec),
+        };
+        let spans = [span(b"b", Some(b"c")), span(b"e", None)];
+        let held = ["a", "b", "bb", "c", "d", "e", "z"].map(|key| is_in(&spans, key.as_bytes()));
+        assert_eq!(held, [false, true, true, false, false, true, true]);
+    }
+}

@@ -1,0 +1,201 @@
+//! An index read as a table: its entities in the order of the index, under keys made of what is indexed.
+//!
+//! It is a view. Its order is that of values (numbers as numbers), not that of the texts that its keys show them as, so
+//! that comparisons of its keys are evaluated row by row; equality of the first part, and a prefix of the second,
+//! are found at once. A position is a place in the index, and a continuation token holds one.
+
+mod bounds;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tavola_engine::{Engine, Reader, Visitor};
+use tavola_wire::ErrorCode;
+use tavola_wire::StorageError;
+use tavola_wire::auth::sas::KeyRangeLimit;
+use tavola_wire::table::filter::Expr;
+use tavola_wire::table::index::{RowMaker, RowRef, RowScratch, origin_keys};
+use tavola_wire::table::names::TableName;
+use tavola_wire::table::stored::key::{push_entity_key, read_entity_key};
+use tavola_wire::table::stored::{EntityRef, Value, with_properties};
+
+use super::entity_page::Page;
+use super::errors::in_table;
+use super::index_scan::{Batch, How, IndexUse};
+use crate::context::RequestContext;
+use crate::error::{Result, corrupt, engine_error};
+use crate::storage::catalogue::Table;
+use crate::storage::index::{Index, IndexState};
+use crate::storage::layout::{EntityKeys, IndexKeys, ViewRecord};
+
+/// Beside the properties of the entity: where it is.
+const ORIGIN_PARTITION_KEY: &str = "OriginPartitionKey";
+const ORIGIN_ROW_KEY: &str = "OriginRowKey";
+
+/// An index under a name of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexView {
+    /// The record of the name.
+    pub view: Arc<Table>,
+    table: Arc<Table>,
+    /// Which of the table's indexes it is.
+    place: usize,
+}
+
+/// Where a query of a view begins, and what of it is shown.
+pub(crate) struct ViewQuery<'q> {
+    pub filter: &'q Expr,
+    /// Of a continuation token.
+    pub from: Option<Vec<u8>>,
+    /// Of a shared access signature.
+    pub range: Option<&'q KeyRangeLimit>,
+}
+
+impl IndexView {
+    /// The view of that record.
+    ///
+    /// # Errors
+    /// 503 `ServerBusy` while the index is being built; 404 `TableNotFound` if it has gone or failed.
+    pub(crate) async fn find(
+        context: &RequestContext<'_>,
+        view: Arc<Table>,
+        record: &ViewRecord,
+    ) -> Result<Self> {
+        let gone = || StorageError::from(ErrorCode::TableNotFound);
+        let name = TableName::parse(record.table_key_name.clone())?;
+        let found = context.state.catalogue.find(context.account.id, &name).await;
+        let table = found.map_err(in_table)?;
+        let is_shown = |index: &Index| index.name == record.index && index.state.is_named();
+        // While a definition is replaced two have the name, and the old one still answers.
+        let indexes = table.schema.indexes();
+        let readable = |index: &Index| is_shown(index) && index.state == IndexState::Readable;
+        let place = indexes.iter().position(readable);
+        match place.filter(|_| table.id == record.table) {
+            Some(place) => Ok(Self { view, table, place }),
+            None => Err(match indexes.iter().find(|index| is_shown(index)) {
+                Some(index) if index.state != IndexState::Failed => StorageError::with_detail(
+                    ErrorCode::ServerBusy,
+                    "The index that this table shows is being built.",
+                ),
+                _ => gone(),
+            }),
+        }
+    }
+
+    fn index(&self) -> &Index {
+        &self.table.schema.indexes()[self.place]
+    }
+
+    /// What an explanation says of its queries.
+    pub(crate) fn used(&self) -> IndexUse {
+        let names = vec![self.index().name.clone()];
+        IndexUse { names, how: Some(How::Browsed), ..IndexUse::default() }
+    }
+
+    /// Shows the rows to the page until it is full: it, and the position of the first row of the next page.
+    pub(crate) async fn fill(
+        &self,
+        context: &RequestContext<'_>,
+        query: &ViewQuery<'_>,
+        mut page: Box<Page>,
+    ) -> Result<(Box<Page>, Option<Vec<u8>>)> {
+        let index = self.index();
+        index.statistics.note_use(context.state.clock.now());
+        let snapshot = context.state.engine.snapshot().await.map_err(engine_error)?;
+        let keys = IndexKeys::of(self.table.id, index.number);
+        let (start, end) = bounds::of_filter(&index.definition, query.filter);
+        let mut position = Some(query.from.clone().map_or(start.clone(), |from| from.max(start)));
+        while let Some(start) = position {
+            let batch = Batch::read(&snapshot, keys.range(&start, end.as_deref()), true).await?;
+            position = batch.next_position();
+            for (key, value) in &batch.rows {
+                let row = RowRef::read(&index.definition, key, value)
+                    .ok_or_else(|| corrupt("a row of an index"))?;
+                let Some((view_key, entity)) = self.shown(&snapshot, &row).await? else { continue };
+                if !is_in(query.range, &view_key) {
+                    continue;
+                }
+                let engine_key = EntityKeys::of(self.view.id).raw(&view_key);
+                let _ = page.visit(&engine_key, &entity);
+                if page.is_done() {
+                    return Ok((page, Some(key.clone())));
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok((page, None))
+    }
+
+    /// The entity that a row with these keys shows.
+    pub(crate) async fn get(
+        &self,
+        context: &RequestContext<'_>,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<Option<Bytes>> {
+        let Some((origin_partition, origin_row)) = origin_keys(row_key) else { return Ok(None) };
+        let snapshot = context.state.engine.snapshot().await.map_err(engine_error)?;
+        let key = self.table.keys().key(&origin_partition, &origin_row);
+        let Some(stored) = snapshot.get(&key).await.map_err(engine_error)? else {
+            return Ok(None);
+        };
+        let definition = &self.index().definition;
+        let mut entity_key = Vec::new();
+        push_entity_key(&mut entity_key, &origin_partition, &origin_row);
+        let entity = EntityRef::parse(&stored).map_err(corrupt)?;
+        let mut is_shown = false;
+        let mut compare = |_, row: tavola_wire::table::index::IndexRow<'_>| {
+            let row = RowRef::read(definition, row.parts_and_suffix, row.value);
+            let keys = row.and_then(|row| row.view_keys(definition));
+            is_shown = keys.is_some_and(|keys| keys == (partition_key.into(), row_key.into()));
+        };
+        RowMaker::new([definition])
+            .rows(&entity_key, entity, &mut RowScratch::default(), &mut compare)
+            .map_err(corrupt)?;
+        if !is_shown {
+            return Ok(None);
+        }
+        with_origin(&stored, &origin_partition, &origin_row).map(|entity| Some(entity.into()))
+    }
+
+    /// The key and the entity that a row is shown with; `None` if there is no entity, which is never seen.
+    async fn shown(
+        &self,
+        reader: &impl Reader,
+        row: &RowRef<'_>,
+    ) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        let definition = &self.index().definition;
+        let is_copy_whole = definition.include == tavola_wire::table::index::Include::All;
+        let fetched;
+        let stored = match row.copy.filter(|_| is_copy_whole) {
+            Some(copy) => copy,
+            None => {
+                let key = self.table.keys().raw(&row.entity_key);
+                match reader.get(&key).await.map_err(engine_error)? {
+                    Some(stored) => fetched = stored,
+                    None => return Ok(None),
+                }
+                &fetched
+            }
+        };
+        let damaged = || corrupt("a row of an index");
+        let (partition_key, row_key) = row.view_keys(definition).ok_or_else(damaged)?;
+        let mut view_key = Vec::new();
+        push_entity_key(&mut view_key, &partition_key, &row_key);
+        let origin = read_entity_key(&row.entity_key).ok_or_else(damaged)?;
+        Ok(Some((view_key, with_origin(stored, &origin.0, &origin.1)?)))
+    }
+}
+
+fn with_origin(stored: &[u8], partition_key: &str, row_key: &str) -> Result<Vec<u8>> {
+    let origin = [
+        (ORIGIN_PARTITION_KEY, Value::String(partition_key)),
+        (ORIGIN_ROW_KEY, Value::String(row_key)),
+    ];
+    with_properties(EntityRef::parse(stored).map_err(corrupt)?, &origin).map_err(corrupt)
+}
+
+fn is_in(range: Option<&KeyRangeLimit>, key: &[u8]) -> bool {
+    let Some((lower, upper)) = range.map(KeyRangeLimit::key_span) else { return true };
+    lower.is_none_or(|lower| *lower <= *key) && upper.is_none_or(|upper| *key < *upper)
+}

@@ -1,0 +1,18 @@
+//! What is asked of the tables: the shapes of queries, the partitions that are hot, and the advice that follows.
+//!
+//! All of it is in memory, bounded, of this process alone, and gone with it. It steers nothing by itself.
+
+pub(crate) mod advice;
+pub(crate) mod hot_partitions;
+mod shape;
+mod shapes;
+mod space_saving;
+
+pub(crate) use hot_partitions::HotPartitions;
+pub(crate) use shapes::{PageFigures, QueryShapes, ShapeRecord};
+
+#[derive(Debug, Default)]
+pub(crate) struct Workload {
+    pub shapes: QueryShapes,
+    pub hot_partitions: HotPartitions,
+}
