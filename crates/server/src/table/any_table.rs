@@ -109,7 +109,12 @@ fn note(
     bytes: usize,
     writes: usize,
 ) {
-    let account = context.account.id;
-    let request = PartitionRequest { account, table, partition_key, bytes, writes };
-    context.state.workload.hot_partitions.note(request);
+    context.state.workload.hot_partitions.note(PartitionRequest {
+        account: context.account.id,
+        table: table.id,
+        table_name: &table.name,
+        partition_key,
+        bytes,
+        writes,
+    });
 }

@@ -22,6 +22,7 @@ mod odata;
 mod operation;
 mod query_entities;
 mod query_tables;
+mod query_workload;
 mod service_properties;
 mod service_stats;
 pub(crate) mod system;

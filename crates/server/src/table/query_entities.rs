@@ -1,6 +1,5 @@
 //! Query Entities: the plan of a filter, scanned span by span until the page is full, or with the help of indexes.
 
-use std::borrow::Cow;
 use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -19,6 +18,7 @@ use super::entity_page::{FinishedPage, Page};
 use super::index_scan::{self, Hint, IndexQuery, IndexUse};
 use super::index_view::{IndexView, ViewQuery};
 use super::odata;
+use super::query_workload::{self, QueryPage};
 use super::system::SystemTable;
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
@@ -27,8 +27,6 @@ use crate::request::reply::{Reply, ReplyBody};
 use crate::request::respond;
 use crate::storage::catalogue::Table;
 use crate::storage::layout::EntityKeys;
-use crate::workload::PageFigures;
-use crate::workload::hot_partitions::PartitionRequest;
 
 /// Point look-ups between two moments at which other requests of the thread get their turn. A longer span takes as long
 /// as many of them.
@@ -155,10 +153,13 @@ async fn query_stored(
             }
         }
     };
-    let page = page.finish()?;
-    let partition = partition_of(kind, &spans);
-    note_workload(context, table, kind, filter.as_ref(), partition.as_deref(), &page);
-    Found::new(kind, spans.len(), used, page)
+    let found = Found::new(kind, spans.len(), used, page.finish()?)?;
+    if top > 0 {
+        let uses_index = found.used.is_used();
+        let query = QueryPage { filter: filter.as_ref(), spans: &spans, kind, uses_index };
+        query_workload::note(context, table, &query, &found.page);
+    }
+    Ok(found)
 }
 
 async fn query_system(
@@ -275,44 +276,6 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, found: &Found) {
             elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             "slow query"
         );
-    }
-}
-
-/// The partition that a query looks into, if it is one.
-fn partition_of(kind: QueryKind, spans: &[Span]) -> Option<Cow<'_, str>> {
-    match spans {
-        [span] if kind != QueryKind::TableScan => read_entity_key(&span.start).map(|(key, _)| key),
-        _ => None,
-    }
-}
-
-/// Counts it for advice on indexes, and for the hottest partitions.
-fn note_workload(
-    context: &RequestContext<'_>,
-    table: &Table,
-    kind: QueryKind,
-    expr: Option<&Expr>,
-    partition: Option<&str>,
-    page: &FinishedPage,
-) {
-    let (account, workload) = (context.account.id, &context.state.workload);
-    if let Some(partition_key) = partition {
-        let bytes = page.body.len();
-        let request = PartitionRequest { account, table, partition_key, bytes, writes: 0 };
-        workload.hot_partitions.note(request);
-    }
-    if let (Some(expr), true) = (expr, kind != QueryKind::Point) {
-        let query = &context.head.query;
-        let figures = PageFigures {
-            kind,
-            is_first: query.next_partition_key().is_none(),
-            examined: page.examined,
-            returned: page.returned as u64,
-            bytes: page.body.len() as u64,
-            time: context.started.elapsed(),
-            at: context.state.clock.now(),
-        };
-        workload.shapes.note(account, table, expr, query.select(), figures);
     }
 }
 

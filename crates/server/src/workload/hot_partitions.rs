@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tavola_wire::table::names::key_problem;
+
 use super::space_saving::SpaceSaving;
-use crate::storage::catalogue::Table;
 use crate::storage::layout::{AccountId, TableId};
 
 /// One request of this many is looked at. A power of two.
@@ -54,7 +55,8 @@ pub(crate) struct HotPartition {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PartitionRequest<'a> {
     pub account: AccountId,
-    pub table: &'a Table,
+    pub table: TableId,
+    pub table_name: &'a str,
     pub partition_key: &'a str,
     /// Of the entities that are read or written.
     pub bytes: usize,
@@ -114,7 +116,11 @@ impl HotPartitions {
 
     #[cold]
     fn note_sampled(&self, thread: usize, request: PartitionRequest<'_>) {
-        let key = self.hasher.hash_one((request.table.id.0, request.partition_key));
+        // Filters may ask for what no partition is called.
+        if key_problem(request.partition_key).is_some() {
+            return;
+        }
+        let key = self.hasher.hash_one((request.table.0, request.partition_key));
         // Whoever finds the sketch in use is not counted: nobody waits for a count.
         if let Ok(mut counts) = self.sketches[thread % self.sketches.len()].try_lock() {
             counts.note(key, &request);
@@ -199,14 +205,14 @@ impl Counts {
         let weight = u64::from(SAMPLED_ONE_IN);
         let new = || Partition {
             account: request.account,
-            table_name: request.table.name.clone(),
+            table_name: request.table_name.to_owned(),
             partition_key: request.partition_key.to_owned(),
             bytes: 0,
         };
         self.partitions.note(key, weight, new).bytes += weight * request.bytes as u64;
         *self.by_account.entry(request.account).or_default() += weight;
         if request.writes > 0 {
-            self.writes.note(request.table.id.0, weight * request.writes as u64, || ());
+            self.writes.note(request.table.0, weight * request.writes as u64, || ());
         }
     }
 
@@ -280,22 +286,24 @@ mod tests {
 
     const ACCOUNT: AccountId = AccountId(1);
 
-    fn table(id: u64, name: &str) -> Table {
-        Table { id: TableId(id), name: name.to_owned(), policies: [].into() }
-    }
-
-    fn request<'a>(table: &'a Table, partition_key: &'a str) -> PartitionRequest<'a> {
-        PartitionRequest { account: ACCOUNT, table, partition_key, bytes: 100, writes: 1 }
+    fn request(table: u64, partition_key: &str) -> PartitionRequest<'_> {
+        PartitionRequest {
+            account: ACCOUNT,
+            table: TableId(table),
+            table_name: "orders",
+            partition_key,
+            bytes: 100,
+            writes: 1,
+        }
     }
 
     #[test]
     fn the_hottest_partition_comes_first_with_its_rate_and_share() {
         let start = Instant::now();
         let hot = HotPartitions::new(start);
-        let table = table(1, "orders");
         for number in 0..32_000 {
             let partition = if number % 2 == 0 { "hot".to_owned() } else { number.to_string() };
-            hot.note(request(&table, &partition));
+            hot.note(request(1, &partition));
         }
         let found = hot.hottest(ACCOUNT, start + Duration::from_secs(32));
         assert!(found.len() <= SHOWN_MAX);
@@ -312,12 +320,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_partition_key_is_not_counted() {
+        let start = Instant::now();
+        let hot = HotPartitions::new(start);
+        let long = "x".repeat(1000);
+        for _ in 0..200 {
+            for partition in ["a/b", "a\0b", &long] {
+                hot.note(request(1, partition));
+            }
+        }
+        assert_eq!(hot.hottest(ACCOUNT, start + Duration::from_secs(1)), []);
+    }
+
+    #[test]
     fn what_cools_down_fades_and_is_forgotten() {
         let start = Instant::now();
         let hot = HotPartitions::new(start);
-        let table = table(1, "orders");
         for _ in 0..8_000 {
-            hot.note(request(&table, "once"));
+            hot.note(request(1, "once"));
         }
         let rate = |after: u64| {
             let found = hot.hottest(ACCOUNT, start + Duration::from_secs(after));
@@ -334,9 +354,8 @@ mod tests {
         let start = Instant::now();
         let hot = HotPartitions::new(start);
         for id in [1, 2] {
-            let table = table(id, "orders");
             for _ in 0..800 {
-                hot.note(request(&table, "p"));
+                hot.note(request(id, "p"));
             }
         }
         let found = hot.hottest(ACCOUNT, start + Duration::from_secs(1));
@@ -351,10 +370,9 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let table = table(1, "orders");
                     for number in 0..4_000 {
                         let partition = if number % 4 == 0 { "hot" } else { "other" };
-                        hot.note(request(&table, partition));
+                        hot.note(request(1, partition));
                     }
                 });
             }

@@ -11,8 +11,8 @@ use tavola_wire::table::stored::EdmType;
 /// Bytes of a shape that are shown. The rest is left out; shapes are told apart by the whole.
 const SHOWN_BYTES_MAX: usize = 1024;
 
-/// Names that are kept of one kind of comparison: a filter that has more is served by no index.
-const NAMES_MAX: usize = 24;
+/// Bytes of names that are kept of a shape: one that has more is served by no index.
+const NAMES_BYTES_MAX: usize = 4096;
 
 /// What is compared in a filter, as far as all of it must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,7 +81,11 @@ impl Terms {
         }
         // One value is more than a bound.
         terms.bounds.retain(|name| !terms.equals.contains(name));
-        terms
+        if is_small(terms.equals.iter().chain(&terms.bounds).chain(&terms.others)) {
+            terms
+        } else {
+            Self::default()
+        }
     }
 
     fn add(&mut self, expr: &Expr) {
@@ -115,9 +119,14 @@ impl Terms {
 }
 
 fn keep(names: &mut BTreeSet<String>, name: &str) {
-    if names.len() < NAMES_MAX && !names.contains(name) {
+    if !names.contains(name) {
         names.insert(name.to_owned());
     }
+}
+
+/// Whether the names may be kept.
+pub(crate) fn is_small<'a>(names: impl Iterator<Item = &'a String>) -> bool {
+    names.map(String::len).sum::<usize>() <= NAMES_BYTES_MAX
 }
 
 /// The one property that all terms compare by `eq`.
@@ -197,5 +206,7 @@ mod tests {
                 Terms { equals: names(equals), bounds: names(bounds), others: names(others) };
             assert_eq!(terms, expected, "{filter}");
         }
+        let long = format!("{} eq 1 and Town eq 'x'", "N".repeat(NAMES_BYTES_MAX));
+        assert_eq!(Terms::of(&parse(&long).unwrap()), Terms::default());
     }
 }

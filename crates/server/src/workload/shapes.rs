@@ -1,8 +1,7 @@
 //! The shapes of the queries that ran, and what each of them cost.
 //!
 //! One look per page, never per row. Of many shapes those stay that made the server look at most rows: whatever is
-//! behind 1/512 of all rows examined is among them. Queries for one full key are not counted: they cost nothing that
-//! could be saved.
+//! behind 1/512 of all rows examined is among them. Only pages that an index could have found faster are shown to it.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -15,7 +14,6 @@ use tavola_wire::table::select::Select;
 
 use super::shape::{self, Terms};
 use super::space_saving::SpaceSaving;
-use crate::storage::catalogue::Table;
 use crate::storage::layout::{AccountId, TableId};
 
 /// Shapes that are counted at a time.
@@ -77,22 +75,22 @@ impl QueryShapes {
     /// Counts one page of a query.
     pub(crate) fn note(
         &self,
-        account: AccountId,
-        table: &Table,
+        (account, table, table_name): (AccountId, TableId, &str),
         expr: &Expr,
         select: Option<&str>,
         page: PageFigures,
     ) {
         let select = selected(select);
         let text = shape::text(expr, &select);
-        let key = self.hasher.hash_one((table.id.0, &text));
+        let key = self.hasher.hash_one((table.0, &text));
         let new = || ShapeRecord {
             account,
-            table: table.id,
-            table_name: table.name.clone(),
+            table,
+            table_name: table_name.to_owned(),
             text: shape::shown(text),
             terms: Terms::of(expr),
-            select,
+            // What is too much to keep is too much for an index.
+            select: if shape::is_small(select.iter()) { select } else { BTreeSet::new() },
             kind: page.kind,
             executions: 0,
             examined: 0,
@@ -158,12 +156,8 @@ mod tests {
         }
     }
 
-    fn table(id: u64) -> Table {
-        Table { id: TableId(id), name: format!("table{id}"), policies: [].into() }
-    }
-
     fn note(shapes: &QueryShapes, filter: &str, select: Option<&str>, page: PageFigures) {
-        shapes.note(ACCOUNT, &table(1), &parse(filter).unwrap(), select, page);
+        shapes.note((ACCOUNT, TableId(1), "table"), &parse(filter).unwrap(), select, page);
     }
 
     #[test]
@@ -188,9 +182,9 @@ mod tests {
     fn tables_and_accounts_are_told_apart() {
         let shapes = QueryShapes::default();
         let expr = parse("A eq 1").unwrap();
-        shapes.note(ACCOUNT, &table(1), &expr, None, page(1, 1));
-        shapes.note(ACCOUNT, &table(2), &expr, None, page(1, 1));
-        shapes.note(AccountId(2), &table(3), &expr, None, page(1, 1));
+        shapes.note((ACCOUNT, TableId(1), "one"), &expr, None, page(1, 1));
+        shapes.note((ACCOUNT, TableId(2), "two"), &expr, None, page(1, 1));
+        shapes.note((AccountId(2), TableId(3), "one"), &expr, None, page(1, 1));
         assert_eq!(shapes.of(ACCOUNT).len(), 2);
         assert_eq!(shapes.of(AccountId(2)).len(), 1);
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tavola_wire::Ticks;
 use tavola_wire::table::index::{Include, IndexDefinition, RowMaker};
 
 use super::generation::Generation;
@@ -27,6 +28,10 @@ pub(crate) struct Index {
     pub name: String,
     pub definition: IndexDefinition,
     pub state: IndexState,
+    /// The name under which it can be read as a table.
+    pub browse_as: Option<String>,
+    /// When its definition or its state was changed last.
+    pub changed: Ticks,
     pub statistics: Arc<IndexStatistics>,
 }
 
@@ -82,6 +87,8 @@ impl Index {
             name: record.name.clone(),
             definition: record.definition.parse().map_err(corrupt)?,
             state: record.state,
+            browse_as: record.browse_as.clone(),
+            changed: record.changed,
             statistics: Arc::default(),
         })
     }

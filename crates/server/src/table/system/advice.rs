@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use tavola_wire::table::index::Missing;
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::stored::{EntityWriter, Value};
 
@@ -13,13 +14,15 @@ use super::SystemRows;
 use crate::context::RequestContext;
 use crate::error::{Result, storage_failure};
 use crate::storage;
+use crate::storage::catalogue::Table;
+use crate::storage::index::{Index, IndexState};
 use crate::storage::layout::TableId;
 use crate::workload::ShapeRecord;
 use crate::workload::advice::{self, Advice, DeclaredIndex};
 
 pub(super) async fn rows(context: &RequestContext<'_>) -> Result<SystemRows> {
     let (account, workload) = (context.account.id, &context.state.workload);
-    let (mut shapes, declared) = (workload.shapes.of(account), declared(context));
+    let (mut shapes, declared) = (workload.shapes.of(account), declared(context).await?);
     let existing = existing(context, &shapes).await?;
     shapes.retain(|shape| existing.contains(&shape.table.0));
     let now = context.state.clock.now();
@@ -33,8 +36,41 @@ pub(super) async fn rows(context: &RequestContext<'_>) -> Result<SystemRows> {
 }
 
 /// The indexes of the account.
-fn declared(_context: &RequestContext<'_>) -> Vec<DeclaredIndex> {
-    Vec::new()
+async fn declared(context: &RequestContext<'_>) -> Result<Vec<DeclaredIndex>> {
+    let (catalogue, account) = (&context.state.catalogue, context.account.id);
+    let mut declared = Vec::new();
+    for name in catalogue.indexes().indexed_tables(account) {
+        match catalogue.find(account, &TableName::parse_addressed(&*name)?).await {
+            Ok(table) => {
+                let indexes = table.schema.indexes().iter();
+                let named = indexes.filter(|index| index.state.is_named());
+                declared.extend(named.map(|index| declared_index(&table, index)));
+            }
+            // Dropped in this moment.
+            Err(storage::Error::NotFound) => {}
+            Err(error) => return Err(storage_failure(error)),
+        }
+    }
+    Ok(declared)
+}
+
+fn declared_index(table: &Table, index: &Index) -> DeclaredIndex {
+    let keys = &index.definition.keys;
+    let last_used = index.statistics.get().last_used;
+    DeclaredIndex {
+        table: table.id,
+        table_name: table.name.clone(),
+        name: index.name.clone(),
+        keys: keys.iter().map(|part| part.property.clone()).collect(),
+        parts_needed: keys
+            .iter()
+            .rposition(|part| part.missing == Missing::Skip)
+            .map_or(0, |last| last + 1),
+        is_whole: index.definition.filter.is_none() && index.state != IndexState::Failed,
+        is_kept: index.definition.unique || index.browse_as.is_some(),
+        used: last_used.map_or(index.changed, |used| used.max(index.changed)),
+        is_readable: index.state.is_read(),
+    }
 }
 
 /// Those of the tables that still exist: another table of the same name has nothing to do with the queries of before.

@@ -46,6 +46,10 @@ pub(crate) struct DeclaredIndex {
     pub name: String,
     /// The properties of its parts, in order.
     pub keys: Vec<String>,
+    /// Queries must compare this many of them: entities without a value there are not in the index.
+    pub parts_needed: usize,
+    /// Whether every entity that has them is in it, or will be.
+    pub is_whole: bool,
     /// Whether it holds a promise or a name, so that it is of use without queries: unique, or browsable.
     pub is_kept: bool,
     /// When it was declared, or used last.
@@ -91,6 +95,14 @@ impl Action {
             Self::Drop => "drop",
             Self::None => "none",
         }
+    }
+}
+
+impl DeclaredIndex {
+    fn serves(&self, candidate: &Candidate<'_>) -> bool {
+        self.is_whole
+            && candidate.parts.len() >= self.parts_needed
+            && candidate.is_served_by(&self.keys)
     }
 }
 
@@ -148,7 +160,7 @@ fn of_table(shapes: &[&ShapeRecord], declared: &[&DeclaredIndex], writes: u64) -
         a.is_local().cmp(&b.is_local()).then_with(by_length).then_with(|| a.parts.cmp(&b.parts))
     });
     for candidate in candidates {
-        if let Some(index) = declared.iter().find(|index| candidate.is_served_by(&index.keys)) {
+        if let Some(index) = declared.iter().find(|index| index.serves(&candidate)) {
             let reason = format!("The index {} serves it.", index.name);
             advice.push(no_index(candidate.shape, reason));
             continue;

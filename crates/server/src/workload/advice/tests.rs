@@ -39,6 +39,8 @@ fn index(name: &str, keys: &[&str]) -> DeclaredIndex {
         table_name: "Customers".to_owned(),
         name: name.to_owned(),
         keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+        parts_needed: 1,
+        is_whole: true,
         is_kept: false,
         used: NOW,
         is_readable: true,
@@ -174,6 +176,11 @@ fn declared_indexes_are_not_proposed_again() {
     ];
     let both = index("ByTownAndName", &["Town", "LastName"]);
     assert_eq!(created(&shapes, std::slice::from_ref(&both)), []);
+    // Without an entity that lacks a last name, or of some entities alone.
+    let sparse = DeclaredIndex { parts_needed: 2, ..both.clone() };
+    assert_eq!(created(&shapes, &[sparse]), pairs(&[("Town", "")]));
+    let partial = DeclaredIndex { is_whole: false, ..both };
+    assert_eq!(created(&shapes, &[partial]), pairs(&[("Town,LastName", "")]));
     let turned = index("ByNameAndTown", &["LastName", "Town"]);
     assert_eq!(created(&shapes, &[turned]), pairs(&[("Town", "")]));
     let short = advice(&shapes, &[index("ByTown", &["Town"])]);

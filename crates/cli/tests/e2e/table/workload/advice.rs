@@ -271,3 +271,37 @@ fn accounts_do_not_see_each_other() {
     assert_eq!(advice(&theirs, ""), [Value::Null; 0]);
     assert_eq!(theirs.matches("TavolaHotPartitions", ""), [Value::Null; 0]);
 }
+
+/// What was proposed is declared as it stands there; the queries use it, and it is not proposed again.
+#[test]
+fn a_proposal_can_be_copied_and_is_taken() {
+    let client = client();
+    customers(&client);
+    let by_town = |number| format!("Town eq 'Redmond{number}'");
+    let by_both = |number| format!("LastName eq 'Smith{number}' and Town eq 'Redmond{number}'");
+    ask(&client, by_town, Some("Email"));
+    ask(&client, by_both, Some("Email"));
+    let proposal = advice(&client, "Action eq 'create'").remove(0);
+    let definition = json!({"Keys": proposal["Keys"], "Include": proposal["Include"]});
+    assert_eq!(definition, json!({"Keys": "Town,LastName", "Include": "Email"}));
+    let name = proposal["Name"].as_str().unwrap();
+    client.put("TavolaIndexes", ("Customers", name), &definition).send().expect(204);
+    // While it is built it is not proposed again either.
+    assert_eq!(advice(&client, "Action ne 'none'"), [Value::Null; 0]);
+    while client.entity("TavolaIndexes", ("Customers", name)).json()["State"] != "Readable" {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+
+    assert_eq!(advice(&client, "Action ne 'none'"), [Value::Null; 0]);
+    let notes = advice(&client, "Action eq 'none'");
+    assert!(
+        notes.iter().all(|row| row["Note"] == "The index ByTownLastName serves it."),
+        "{notes:?}"
+    );
+    let page = client.query("Customers", &[("$filter", &by_town(1)), ("$select", "Email")]);
+    let page = page.header("x-tavola-explain", "true").send().expect(200);
+    assert_eq!(page.header("x-tavola-index"), Some(name));
+    // Pages that an index finds are no scans.
+    ask(&client, |number| format!("Town eq 'Redmond{number}' and Age ge 200"), None);
+    assert_eq!(advice(&client, "Action eq 'create'"), [Value::Null; 0]);
+}

@@ -66,6 +66,10 @@ fn every_way_to_reach_a_partition_counts() {
         let batch = Batch::new().insert(&client, "Orders", &entity("batch", row));
         batch.send(&client).expect_done(1);
     }
+    for _ in 0..200 {
+        // No partition can have such a key.
+        client.query("Orders", &[("$filter", "PartitionKey eq 'a/b'")]).send().expect(200);
+    }
     let found = client.rows("TavolaHotPartitions", "PartitionKey eq 'Orders'");
     assert_eq!(found, ["batch", "insert", "merge", "query"]);
 }
