@@ -88,6 +88,9 @@ pub enum IndexState {
 /// let built = indexes.wait_until_readable("people", "ByTown").await?;
 /// println!("{} entries", built.entries);
 /// // From here on `Town eq 'Redmond'` is fast.
+/// let used = indexes.get("people", "ByTown", None).await?.uses;
+/// let others = indexes.list(Some("people"), None).await?.len() - 1;
+/// println!("used {used} times, beside {others} others");
 /// indexes.drop_index("people", "ByTown", None).await?;
 /// # Ok(())
 /// # }

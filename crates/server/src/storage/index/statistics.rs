@@ -34,18 +34,11 @@ pub(crate) struct IndexStatistics {
 }
 
 impl IndexStatistics {
-    #[allow(dead_code, reason = "for queries")]
     pub(crate) fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
 
-    #[allow(dead_code, reason = "for queries")]
-    pub(crate) fn entries(&self) -> u64 {
-        self.entries.load(Ordering::Relaxed)
-    }
-
     /// Counts a query that used it.
-    #[allow(dead_code, reason = "for queries")]
     pub(crate) fn note_use(&self, now: Ticks) {
         self.uses.fetch_add(1, Ordering::Relaxed);
         self.last_used.store(now.0, Ordering::Relaxed);

@@ -31,7 +31,6 @@ impl IndexKeys {
     }
 
     /// The rows from `start` (included) to `end` (excluded; `None` is the end of the index).
-    #[allow(dead_code, reason = "for queries")]
     pub(crate) fn range(self, start: &[u8], end: Option<&[u8]>) -> KeyRange {
         let end = end.map_or_else(|| self.all().end, |end| self.key(end));
         KeyRange { start: self.key(start), end }
