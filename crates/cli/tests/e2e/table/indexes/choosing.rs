@@ -15,8 +15,8 @@ fn table(client: &Client) -> String {
                 "PartitionKey": format!("p{}", number / 1000),
                 "RowKey": format!("{number:04}"),
                 "Rare": number % 1000,
-                "Even": number % 2 == 0,
-                "Common": if number % 10 == 0 { "rest" } else { "most" },
+                "Even": number.is_multiple_of(2),
+                "Common": if number.is_multiple_of(10) { "rest" } else { "most" },
             })
         })
         .collect();
