@@ -9,6 +9,7 @@ use quick_xml::events::{BytesRef, Event};
 use super::message::TEXT_BYTES_MAX;
 use crate::error::{ErrorCode, Result, StorageError};
 use crate::xml::document::{BYTE_ORDER_MARK, is_xml_char};
+use crate::xml::document::{fault_at, line_and_position};
 
 /// The largest body: a text of the largest size in which every byte is written as a reference of six or so.
 pub const BODY_BYTES_MAX: usize = 512 * 1024;
@@ -159,14 +160,7 @@ fn offset(position: u64) -> usize {
 
 /// A document that is not well-formed, with the place of the fault: lines and characters, both from one.
 fn malformed(text: &str, at: usize) -> StorageError {
-    let before = text.get(..at.min(text.len())).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let start = before.rfind('\n').map_or(0, |at| at + 1);
-    let position = before[start..].encode_utf16().count() + 1;
-    StorageError::new(ErrorCode::InvalidXmlDocument)
-        .element("LineNumber", line.to_string())
-        .element("LinePosition", position.to_string())
-        .element("Reason", "Error parsing Xml content")
+    fault_at(line_and_position(text, at), "Error parsing Xml content")
 }
 
 /// A document that is well-formed and no message; the reason goes to the log.

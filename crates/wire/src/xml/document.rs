@@ -4,6 +4,8 @@
 //! come in any order. Attributes, comments and processing instructions carry no meaning here and
 //! are dropped.
 
+use std::borrow::Cow;
+
 use quick_xml::Reader;
 use quick_xml::escape::partial_escape;
 use quick_xml::events::{BytesRef, BytesStart, Event};
@@ -28,6 +30,24 @@ pub(crate) struct Element {
     pub name: String,
     pub text: String,
     pub children: Vec<Element>,
+}
+
+/// Where a byte of a text stands: lines and characters, both from one.
+pub(crate) fn line_and_position(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at.min(text.len())).unwrap_or(text);
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before[start..].encode_utf16().count() + 1)
+}
+
+/// A document that cannot be taken, with the place of the fault, which queues and blobs tell.
+pub(crate) fn fault_at(
+    (line, position): (usize, usize),
+    reason: impl Into<Cow<'static, str>>,
+) -> StorageError {
+    StorageError::new(ErrorCode::InvalidXmlDocument)
+        .element("LineNumber", line.to_string())
+        .element("LinePosition", position.to_string())
+        .element("Reason", reason)
 }
 
 /// 400 `InvalidXmlDocument`; the reason goes to the log.
