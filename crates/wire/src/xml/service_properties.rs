@@ -369,14 +369,19 @@ fn nothing_set(text: &str) -> StorageError {
     document::fault_at((line, position), reason)
 }
 
-/// The last byte of the first number of days that is out of range.
+/// Where the reader of the live service stands when it has read a number of days that is out of range: at the name
+/// of the tag behind it.
 fn wrong_days(text: &str) -> Option<usize> {
     const OPEN: &str = "<Days>";
+    const CLOSE: &str = "</Days>";
     text.match_indices(OPEN).find_map(|(at, _)| {
         let start = at + OPEN.len();
         let days = text[start..].split('<').next().unwrap_or_default();
-        let is_fine = allowed_days(days.trim()).is_some();
-        (!is_fine && !days.is_empty()).then_some(start + days.len() - 1)
+        let behind = start + days.len() + CLOSE.len();
+        let tag = text.get(behind..).unwrap_or_default();
+        let name = tag.len() - tag.trim_start_matches(['<', '/']).len();
+        let is_wrong = !days.is_empty() && allowed_days(days.trim()).is_none();
+        is_wrong.then_some(behind + name)
     })
 }
 
@@ -446,7 +451,7 @@ mod tests {
             "Error parsing Xml content: 'None' is an invalid XmlNodeType. Line 2, position 29.";
         assert_eq!(told(nothing), ["2", "29", reason]);
         let days = "<StorageServiceProperties>\n<Logging><Days>366</Days></Logging></StorageServiceProperties>";
-        assert_eq!(told(days), ["2", "18", WRONG_DAYS]);
+        assert_eq!(told(days), ["2", "28", WRONG_DAYS]);
     }
 
     #[test]
