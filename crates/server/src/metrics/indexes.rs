@@ -25,6 +25,11 @@ struct ReasonLabels {
     reason: &'static str,
 }
 
+/// All there are, from the first request on: a rate is known only of a counter that was once zero.
+const USES: [&str; 5] = ["ordered", "sorted", "merged", "intersected", "browsed"];
+const REASONS: [&str; 7] =
+    ["building", "failed", "skip-missing", "partial", "too-wide", "too-many-streams", "hint"];
+
 impl IndexMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let new = Self {
@@ -33,6 +38,12 @@ impl IndexMetrics {
             entries: Counter::default(),
             orphans: Counter::default(),
         };
+        for how in USES {
+            drop(new.queries.get_or_create(&UseLabels { r#use: how }));
+        }
+        for reason in REASONS {
+            drop(new.fallbacks.get_or_create(&ReasonLabels { reason }));
+        }
         let queries = "Pages whose entities indexes found";
         registry.register("index_queries", queries, new.queries.clone());
         let fallbacks = "Indexes that might have helped a page and were not used";

@@ -55,6 +55,8 @@ async fn a_burst_of_ten_thousand_connections() {
         match connection.await.unwrap() {
             Ok(200) => served += 1,
             Ok(503) => refused += 1,
+            // Beyond some hundred at a time they are not waited for, and the answer may be lost with the connection.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => refused += 1,
             other => panic!("{other:?}"),
         }
     }
