@@ -141,7 +141,11 @@ MESSAGES = {
                      "A binary operator with incompatible types was detected. Found operand types 'Edm.*' and 'Edm.*' for operator kind '*'.",
                      "A unary operator with an incompatible type was detected. Found operand type 'Edm.*' for operator kind 'Not'."],
     "InvalidXmlDocument": "XML specified is not syntactically valid.", "NotImplemented": "The requested operation is not implemented on the specified resource.",
-    "AuthenticationFailed": "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.",
+    # A second line may say which time, policy or field was wrong: it tells a stranger nothing.
+    "AuthenticationFailed": [
+        "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.",
+        "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.\\n*",
+    ],
     "AuthorizationFailure": "This request is not authorized to perform this operation.",
     "AuthorizationPermissionMismatch": "This request is not authorized to perform this operation using this permission.",
     "CorsPreflightFailure": "CORS not enabled or no matching rule found for this request.",

@@ -20,7 +20,7 @@ pub(super) async fn set(
     _permit: Permit<'_>,
     body: &[u8],
 ) -> Result<Reply> {
-    let update = ServicePropertiesUpdate::parse(body)?;
+    let update = ServicePropertiesUpdate::parse_for_queues(body)?;
     let updated = context.account.update_properties(&context.state.engine, Service::Queue, update);
     updated.await.map_err(storage_failure)?;
     Ok(respond::empty(StatusCode::ACCEPTED))
