@@ -144,7 +144,7 @@ MESSAGES = {
     # A second line may say which time, policy or field was wrong: it tells a stranger nothing.
     "AuthenticationFailed": [
         "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.",
-        "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.\\n*",
+        "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.\n*",
     ],
     "AuthorizationFailure": "This request is not authorized to perform this operation.",
     "AuthorizationPermissionMismatch": "This request is not authorized to perform this operation using this permission.",
