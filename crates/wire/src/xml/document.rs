@@ -30,6 +30,8 @@ pub(crate) struct Element {
     pub name: String,
     pub text: String,
     pub children: Vec<Element>,
+    /// Where what follows it begins: bytes from the start of the document, a byte order mark not counted.
+    pub end: usize,
 }
 
 /// Where a byte of a text stands: lines and characters, both from one.
@@ -77,9 +79,9 @@ pub(crate) fn parse_up_to(body: &[u8], elements_max: usize) -> Result<Element> {
             Event::Start(start) => builder.open(&start)?,
             Event::Empty(start) => {
                 builder.open(&start)?;
-                builder.close()?;
+                builder.close(position(&reader))?;
             }
-            Event::End(_) => builder.close()?,
+            Event::End(_) => builder.close(position(&reader))?,
             Event::Text(text) => builder.append(&text.xml10_content())?,
             Event::CData(text) => builder.append(&text.xml10_content())?,
             Event::GeneralRef(reference) => {
@@ -167,8 +169,9 @@ impl Builder {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<()> {
-        let element = self.open.pop().ok_or_else(|| invalid("an element ends before it starts"))?;
+    fn close(&mut self, end: usize) -> Result<()> {
+        let element = self.open.pop().map(|element| Element { end, ..element });
+        let element = element.ok_or_else(|| invalid("an element ends before it starts"))?;
         if !element.children.is_empty() && !element.text.trim().is_empty() {
             return Err(invalid(format!("element mixes text and elements: name={}", element.name)));
         }
@@ -197,6 +200,10 @@ impl Builder {
             _ => Err(invalid("the document is not complete")),
         }
     }
+}
+
+fn position(reader: &Reader<&[u8]>) -> usize {
+    usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX)
 }
 
 /// A character reference or one of the five named entities; there are no others without a document

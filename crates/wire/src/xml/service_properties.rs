@@ -138,8 +138,8 @@ impl ServicePropertiesUpdate {
         if root.name != ROOT {
             return Err(invalid("the root is not StorageServiceProperties"));
         }
-        let text = std::str::from_utf8(body).unwrap_or_default();
-        if let Some(at) = wrong_days(text) {
+        let text = text_of(body);
+        if let Some(at) = behind_wrong_days(&root, text) {
             let place = document::line_and_position(text, at);
             return Err(document::fault_at(place, WRONG_DAYS));
         }
@@ -164,7 +164,7 @@ impl ServicePropertiesUpdate {
     /// As [`ServicePropertiesUpdate::parse`].
     pub fn parse_for_queues(body: &[u8]) -> Result<Self> {
         let update = Self::parse(body)?;
-        let text = std::str::from_utf8(body).unwrap_or_default();
+        let text = text_of(body);
         // As recorded: the reader of the live service stumbles over a root without an end of its own.
         let is_cut_short = text.trim_end().ends_with("/>");
         if is_cut_short && update.sets_nothing() { Err(nothing_set(text)) } else { Ok(update) }
@@ -373,6 +373,12 @@ fn parse_bool(element: &Element) -> Result<bool> {
     }
 }
 
+/// The text of a document that has been parsed.
+fn text_of(body: &[u8]) -> &str {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
 /// A document without any settings.
 fn nothing_set(text: &str) -> StorageError {
     let (line, position) = document::line_and_position(text, text.trim_end().len());
@@ -384,18 +390,17 @@ fn nothing_set(text: &str) -> StorageError {
 
 /// Where the reader of the live service stands when it has read a number of days that is out of range: at the name
 /// of the tag behind it.
-fn wrong_days(text: &str) -> Option<usize> {
-    const OPEN: &str = "<Days>";
-    const CLOSE: &str = "</Days>";
-    text.match_indices(OPEN).find_map(|(at, _)| {
-        let start = at + OPEN.len();
-        let days = text[start..].split('<').next().unwrap_or_default();
-        let behind = start + days.len() + CLOSE.len();
-        let tag = text.get(behind..).unwrap_or_default();
-        let name = tag.len() - tag.trim_start_matches(['<', '/']).len();
-        let is_wrong = !days.is_empty() && allowed_days(days.trim()).is_none();
-        is_wrong.then_some(behind + name)
-    })
+fn behind_wrong_days(element: &Element, text: &str) -> Option<usize> {
+    if element.name == "Days" && element.leaf_text().is_ok_and(|days| is_out_of_range(days.trim()))
+    {
+        let tag = text.get(element.end..).unwrap_or_default();
+        return Some(element.end + tag.len() - tag.trim_start_matches(['<', '/']).len());
+    }
+    element.children.iter().find_map(|child| behind_wrong_days(child, text))
+}
+
+fn is_out_of_range(days: &str) -> bool {
+    !days.is_empty() && allowed_days(days).is_none()
 }
 
 fn allowed_days(days: &str) -> Option<u16> {
@@ -465,6 +470,9 @@ mod tests {
         assert_eq!(told(nothing), ["2", "29", reason]);
         let days = "<StorageServiceProperties>\n<Logging><Days>366</Days></Logging></StorageServiceProperties>";
         assert_eq!(told(days), ["2", "28", WRONG_DAYS]);
+        // A number is what it says, however it is written.
+        let written = "<StorageServiceProperties><Logging><Version>1.0</Version><Delete>true</Delete><Read>true</Read><Write>true</Write><RetentionPolicy><Enabled>true</Enabled><Days>&#53;</Days></RetentionPolicy></Logging></StorageServiceProperties>";
+        assert!(ServicePropertiesUpdate::parse(written.as_bytes()).is_ok());
     }
 
     #[test]
