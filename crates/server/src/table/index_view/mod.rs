@@ -14,7 +14,7 @@ use tavola_wire::ErrorCode;
 use tavola_wire::StorageError;
 use tavola_wire::auth::sas::KeyRangeLimit;
 use tavola_wire::table::filter::Expr;
-use tavola_wire::table::index::{RowMaker, RowRef, RowScratch, origin_keys};
+use tavola_wire::table::index::{Include, IndexRow, RowRef, RowScratch, origin_keys};
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::stored::key::{push_entity_key, read_entity_key};
 use tavola_wire::table::stored::{EntityRef, Value, with_properties};
@@ -26,7 +26,7 @@ use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
 use crate::storage::catalogue::Table;
 use crate::storage::index::{Index, IndexState};
-use crate::storage::layout::{EntityKeys, IndexKeys, ViewRecord};
+use crate::storage::layout::{IndexKeys, ViewRecord};
 
 /// Beside the properties of the entity: where it is.
 const ORIGIN_PARTITION_KEY: &str = "OriginPartitionKey";
@@ -109,14 +109,15 @@ impl IndexView {
             let batch = Batch::read(&snapshot, keys.range(&start, end.as_deref()), true).await?;
             position = batch.next_position();
             for (key, value) in &batch.rows {
-                let row = RowRef::read(&index.definition, key, value)
-                    .ok_or_else(|| corrupt("a row of an index"))?;
-                let Some((view_key, entity)) = self.shown(&snapshot, &row).await? else { continue };
-                if !is_in(query.range, &view_key) {
+                let row = RowRef::read(&index.definition, key, value).ok_or_else(damaged)?;
+                let (partition_key, row_key) =
+                    row.view_keys(&index.definition).ok_or_else(damaged)?;
+                let is_there = |range: &KeyRangeLimit| range.contains(&partition_key, &row_key);
+                if !query.range.is_none_or(is_there) {
                     continue;
                 }
-                let engine_key = EntityKeys::of(self.view.id).raw(&view_key);
-                let _ = page.visit(&engine_key, &entity);
+                let Some(entity) = self.entity(&snapshot, &row).await? else { continue };
+                let _ = page.visit(&self.view.keys().key(&partition_key, &row_key), &entity);
                 if page.is_done() {
                     return Ok((page, Some(key.clone())));
                 }
@@ -144,28 +145,24 @@ impl IndexView {
         push_entity_key(&mut entity_key, &origin_partition, &origin_row);
         let entity = EntityRef::parse(&stored).map_err(corrupt)?;
         let mut is_shown = false;
-        let mut compare = |_, row: tavola_wire::table::index::IndexRow<'_>| {
-            let row = RowRef::read(definition, row.parts_and_suffix, row.value);
-            let keys = row.and_then(|row| row.view_keys(definition));
-            is_shown = keys.is_some_and(|keys| keys == (partition_key.into(), row_key.into()));
+        let compare = |place, row: IndexRow<'_>| {
+            if place == self.place {
+                let row = RowRef::read(definition, row.parts_and_suffix, row.value);
+                let keys = row.and_then(|row| row.view_keys(definition));
+                is_shown = keys.is_some_and(|keys| keys == (partition_key.into(), row_key.into()));
+            }
         };
-        RowMaker::new([definition])
-            .rows(&entity_key, entity, &mut RowScratch::default(), &mut compare)
-            .map_err(corrupt)?;
+        let rows = self.table.schema.row_maker();
+        rows.rows(&entity_key, entity, &mut RowScratch::default(), compare).map_err(corrupt)?;
         if !is_shown {
             return Ok(None);
         }
         with_origin(&stored, &origin_partition, &origin_row).map(|entity| Some(entity.into()))
     }
 
-    /// The key and the entity that a row is shown with; `None` if there is no entity, which is never seen.
-    async fn shown(
-        &self,
-        reader: &impl Reader,
-        row: &RowRef<'_>,
-    ) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        let definition = &self.index().definition;
-        let is_copy_whole = definition.include == tavola_wire::table::index::Include::All;
+    /// The entity that a row is shown with; `None` if there is none, which is never seen.
+    async fn entity(&self, reader: &impl Reader, row: &RowRef<'_>) -> Result<Option<Vec<u8>>> {
+        let is_copy_whole = self.index().definition.include == Include::All;
         let fetched;
         let stored = match row.copy.filter(|_| is_copy_whole) {
             Some(copy) => copy,
@@ -178,13 +175,13 @@ impl IndexView {
                 &fetched
             }
         };
-        let damaged = || corrupt("a row of an index");
-        let (partition_key, row_key) = row.view_keys(definition).ok_or_else(damaged)?;
-        let mut view_key = Vec::new();
-        push_entity_key(&mut view_key, &partition_key, &row_key);
-        let origin = read_entity_key(&row.entity_key).ok_or_else(damaged)?;
-        Ok(Some((view_key, with_origin(stored, &origin.0, &origin.1)?)))
+        let (partition_key, row_key) = read_entity_key(&row.entity_key).ok_or_else(damaged)?;
+        with_origin(stored, &partition_key, &row_key).map(Some)
     }
+}
+
+fn damaged() -> StorageError {
+    corrupt("a row of an index")
 }
 
 fn with_origin(stored: &[u8], partition_key: &str, row_key: &str) -> Result<Vec<u8>> {
@@ -193,9 +190,4 @@ fn with_origin(stored: &[u8], partition_key: &str, row_key: &str) -> Result<Vec<
         (ORIGIN_ROW_KEY, Value::String(row_key)),
     ];
     with_properties(EntityRef::parse(stored).map_err(corrupt)?, &origin).map_err(corrupt)
-}
-
-fn is_in(range: Option<&KeyRangeLimit>, key: &[u8]) -> bool {
-    let Some((lower, upper)) = range.map(KeyRangeLimit::key_span) else { return true };
-    lower.is_none_or(|lower| *lower <= *key) && upper.is_none_or(|upper| *key < *upper)
 }
