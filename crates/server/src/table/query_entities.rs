@@ -120,10 +120,12 @@ impl Found {
         let tokens = page.next.as_ref().map(token).transpose()?;
         Ok(Self { kind, spans, used, page, tokens })
     }
+}
 
-    fn kind(&self) -> String {
-        if self.used.is_used() { explain::KIND_INDEX.to_owned() } else { self.kind.to_string() }
-    }
+/// How the rows were found, in a word.
+fn kind_name(kind: QueryKind, used: &IndexUse, shows_indexes: bool) -> String {
+    let is_index = used.is_used() && shows_indexes;
+    if is_index { explain::KIND_INDEX.to_owned() } else { kind.to_string() }
 }
 
 async fn query_stored(
@@ -143,13 +145,12 @@ async fn query_stored(
         Some(filter) => {
             let hint = Hint::from_header(context.head.header(&INDEX_HINT));
             let query = IndexQuery { filter, spans: &spans, kind, top, hint };
-            let choice = index_scan::candidates(table, &query, &format);
-            if choice.is_some() {
+            match index_scan::choose(table, &query, &format) {
                 // Large, and few queries have it.
-                Box::pin(index_scan::fill(context, table, &query, choice, page(format))).await?
-            } else {
-                let page = scan_spans(context, table, &spans, page(format)).await?;
-                (page, choice.into_unused())
+                Ok(choice) => {
+                    Box::pin(index_scan::fill(context, table, &query, choice, page(format))).await?
+                }
+                Err(used) => (scan_spans(context, table, &spans, page(format)).await?, used),
             }
         }
     };
@@ -269,7 +270,7 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, found: &Found) {
             request_id = %context.id,
             account = context.account.name,
             table = table.as_str(),
-            kind = found.kind(),
+            kind = kind_name(found.kind, used, true),
             indexes = used.names.join(","),
             index_use = %used,
             index_entries = used.entries,
@@ -282,8 +283,7 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, found: &Found) {
 }
 
 fn reply(context: &RequestContext<'_>, found: Found, shows_indexes: bool) -> Result<Reply> {
-    let kind = if shows_indexes { found.kind() } else { found.kind.to_string() };
-    let Found { spans, used, page, tokens, .. } = found;
+    let Found { kind, spans, used, page, tokens } = found;
     let body = ReplyBody::reserved(page.body, page.memory);
     let mut reply = odata::json(StatusCode::OK, page.level, body);
     let headers = reply.headers_mut();
@@ -292,7 +292,7 @@ fn reply(context: &RequestContext<'_>, found: Found, shows_indexes: bool) -> Res
         headers.insert(NEXT_ROW_KEY, respond::text(&row_key));
     }
     if odata::wants_explanation(context.head) {
-        headers.insert(QUERY_KIND, respond::text(&kind));
+        headers.insert(QUERY_KIND, respond::text(&kind_name(kind, &used, shows_indexes)));
         headers.insert(ROWS_EXAMINED, HeaderValue::from(page.examined));
         headers.insert(ROWS_RETURNED, HeaderValue::from(page.returned));
         headers.insert(KEY_SPANS, HeaderValue::from(spans));

@@ -59,8 +59,15 @@ pub(crate) struct IndexQuery<'q> {
     pub hint: Hint<'q>,
 }
 
-/// The indexes that can serve the query, if there are any.
-pub(crate) fn candidates(table: &Table, query: &IndexQuery<'_>, format: &EntityFormat) -> Choice {
+/// The indexes that are to serve the query.
+///
+/// # Errors
+/// There are none; why those that might have are not used.
+pub(crate) fn choose(
+    table: &Table,
+    query: &IndexQuery<'_>,
+    format: &EntityFormat,
+) -> Result<Choice, IndexUse> {
     let Candidates { mut whole, branches, not_used } = match query.hint {
         Hint::None => Candidates::default(),
         // A full key is found at once.
@@ -71,38 +78,29 @@ pub(crate) fn candidates(table: &Table, query: &IndexQuery<'_>, format: &EntityF
         }
     };
     let mut best = whole.drain(..);
+    let used = IndexUse { not_used, ..IndexUse::default() };
     let way = match best.next() {
-        None if branches.is_empty() => None,
-        None => Some(Way::Ordered(branches, None)),
+        None if branches.is_empty() => return Err(used),
+        None => Way::Ordered(branches, None),
         Some(first) if first.access.is_ordered() => {
             let second = best.find(|it| it.access.is_ordered() && !first.is_covering());
-            Some(Way::Ordered(vec![first], second))
+            Way::Ordered(vec![first], second)
         }
-        Some(first) => Some(Way::Sorted(first)),
+        Some(first) => Way::Sorted(first),
     };
-    Choice { way, not_used }
+    Ok(Choice { way, used })
 }
 
 /// Which indexes are to be used, and how.
 pub(crate) struct Choice {
-    way: Option<Way>,
-    not_used: Vec<(String, Reason)>,
+    way: Way,
+    used: IndexUse,
 }
 
 enum Way {
     /// The rows of all of them, merged, and perhaps only those that another index has too.
     Ordered(Vec<Candidate>, Option<Candidate>),
     Sorted(Candidate),
-}
-
-impl Choice {
-    pub(crate) fn is_some(&self) -> bool {
-        self.way.is_some()
-    }
-
-    pub(crate) fn into_unused(self) -> IndexUse {
-        IndexUse { not_used: self.not_used, ..IndexUse::default() }
-    }
 }
 
 /// Fills the page. Index rows and entities are read from one state.
@@ -113,7 +111,7 @@ pub(crate) async fn fill(
     choice: Choice,
     page: Box<Page>,
 ) -> Result<(Box<Page>, IndexUse)> {
-    let Choice { way, not_used } = choice;
+    let Choice { way, used } = choice;
     let snapshot = context.state.engine.snapshot().await.map_err(engine_error)?;
     let mut run = Run {
         context,
@@ -124,15 +122,14 @@ pub(crate) async fn fill(
         from: query.spans.first().map_or_else(Vec::new, |span| span.start.clone()),
         is_at_end: query.spans.is_empty(),
         page: Some(page),
-        used: IndexUse { not_used, ..IndexUse::default() },
+        used,
     };
     if query.kind == QueryKind::Range && !query.hint.is_forced() {
         run.scan(RANGE_ROWS).await?;
     }
     match way {
-        Some(Way::Ordered(candidates, second)) => run.ordered(&candidates, second.as_ref()).await?,
-        Some(Way::Sorted(candidate)) => run.sorted(&candidate).await?,
-        None => {}
+        Way::Ordered(candidates, second) => run.ordered(&candidates, second.as_ref()).await?,
+        Way::Sorted(candidate) => run.sorted(&candidate).await?,
     }
     if !run.is_done() {
         run.scan(u64::MAX).await?;
