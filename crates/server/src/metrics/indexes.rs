@@ -6,6 +6,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
+use tavola_wire::explain::{How, Reason};
 
 #[derive(Debug)]
 pub(crate) struct IndexMetrics {
@@ -25,11 +26,6 @@ struct ReasonLabels {
     reason: &'static str,
 }
 
-/// All there are, from the first request on: a rate is known only of a counter that was once zero.
-const USES: [&str; 5] = ["ordered", "sorted", "merged", "intersected", "browsed"];
-const REASONS: [&str; 7] =
-    ["building", "failed", "skip-missing", "partial", "too-wide", "too-many-streams", "hint"];
-
 impl IndexMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let new = Self {
@@ -38,11 +34,12 @@ impl IndexMetrics {
             entries: Counter::default(),
             orphans: Counter::default(),
         };
-        for how in USES {
-            drop(new.queries.get_or_create(&UseLabels { r#use: how }));
+        // All there are, from zero on: a rate is known only of a counter that was there before.
+        for how in How::ALL {
+            drop(new.queries.get_or_create(&UseLabels { r#use: how.name() }));
         }
-        for reason in REASONS {
-            drop(new.fallbacks.get_or_create(&ReasonLabels { reason }));
+        for reason in Reason::ALL {
+            drop(new.fallbacks.get_or_create(&ReasonLabels { reason: reason.name() }));
         }
         let queries = "Pages whose entities indexes found";
         registry.register("index_queries", queries, new.queries.clone());
@@ -55,11 +52,11 @@ impl IndexMetrics {
         new
     }
 
-    pub(crate) fn note_use(&self, how: &'static str) {
-        self.queries.get_or_create(&UseLabels { r#use: how }).inc();
+    pub(crate) fn note_use(&self, how: How) {
+        self.queries.get_or_create(&UseLabels { r#use: how.name() }).inc();
     }
 
-    pub(crate) fn note_fallback(&self, reason: &'static str) {
-        self.fallbacks.get_or_create(&ReasonLabels { reason }).inc();
+    pub(crate) fn note_fallback(&self, reason: Reason) {
+        self.fallbacks.get_or_create(&ReasonLabels { reason: reason.name() }).inc();
     }
 }

@@ -254,11 +254,11 @@ async fn scan_span(
 fn note(context: &RequestContext<'_>, table: &TableName<'_>, found: &Found) {
     let (state, Found { page, used, .. }) = (context.state, found);
     if let Some(how) = used.how {
-        state.metrics.indexes.note_use(how.name());
+        state.metrics.indexes.note_use(how);
         state.metrics.indexes.entries.inc_by(used.entries);
     }
     for (_, reason) in &used.not_used {
-        state.metrics.indexes.note_fallback(reason.name());
+        state.metrics.indexes.note_fallback(*reason);
     }
     context.notes.set_rows(page.examined, page.returned as u64);
     state.metrics.query_kind(found.kind);

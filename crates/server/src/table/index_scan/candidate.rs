@@ -6,12 +6,12 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use tavola_wire::explain::Reason;
 use tavola_wire::table::filter::Expr;
 use tavola_wire::table::index::{Access, Include, IndexDefinition, NotUsable, RANGES_MAX};
 use tavola_wire::table::json::EntityFormat;
 use tavola_wire::table::negotiate::MetadataLevel;
 
-use super::explain::Reason;
 use crate::storage::index::{Index, IndexState, Schema};
 
 /// An index that a filter can use.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tavola_wire::explain;
+use tavola_wire::explain::{self, How, Reason};
 
 use crate::request::respond;
 
@@ -24,59 +24,6 @@ pub(crate) struct IndexUse {
     pub entries: u64,
     /// Those that might have.
     pub not_used: Vec<(String, Reason)>,
-}
-
-/// How the rows of an index came into the order of entity keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum How {
-    /// They are in it.
-    Ordered,
-    /// The first of a page were picked out.
-    Sorted,
-    /// Several ranges that are in it were merged.
-    Merged,
-    /// Those were taken that two indexes have.
-    Intersected,
-    /// They did not: the index is read as a table.
-    Browsed,
-}
-
-/// Why an index was not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Reason {
-    Building,
-    Failed,
-    SkipMissing,
-    Partial,
-    TooWide,
-    TooManyStreams,
-    Hint,
-}
-
-impl How {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Ordered => "ordered",
-            Self::Sorted => "sorted",
-            Self::Merged => "merged",
-            Self::Intersected => "intersected",
-            Self::Browsed => "browsed",
-        }
-    }
-}
-
-impl Reason {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Building => "building",
-            Self::Failed => "failed",
-            Self::SkipMissing => "skip-missing",
-            Self::Partial => "partial",
-            Self::TooWide => "too-wide",
-            Self::TooManyStreams => "too-many-streams",
-            Self::Hint => "hint",
-        }
-    }
 }
 
 impl IndexUse {

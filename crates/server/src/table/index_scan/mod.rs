@@ -16,6 +16,7 @@ mod sorted;
 use std::sync::Arc;
 
 use tavola_engine::{Engine, Reader, Visitor};
+use tavola_wire::explain::{How, Reason};
 use tavola_wire::table::filter::{Expr, QueryKind, Span};
 use tavola_wire::table::json::EntityFormat;
 
@@ -32,7 +33,7 @@ use crate::storage::layout::{EntityKeys, IndexKeys};
 
 pub(crate) use self::batch::Batch;
 pub(crate) use self::candidate::Hint;
-pub(crate) use self::explain::{How, IndexUse, Reason};
+pub(crate) use self::explain::IndexUse;
 
 /// Rows of a bounded range in one partition that are read before an index is thought of.
 const RANGE_ROWS: u64 = 1000;

@@ -13,6 +13,7 @@ use tavola_engine::{Engine, Reader, Visitor};
 use tavola_wire::ErrorCode;
 use tavola_wire::StorageError;
 use tavola_wire::auth::sas::KeyRangeLimit;
+use tavola_wire::explain::How;
 use tavola_wire::table::filter::Expr;
 use tavola_wire::table::index::{Include, IndexRow, RowRef, RowScratch, origin_keys};
 use tavola_wire::table::names::TableName;
@@ -21,7 +22,7 @@ use tavola_wire::table::stored::{EntityRef, Value, with_properties};
 
 use super::entity_page::Page;
 use super::errors::in_table;
-use super::index_scan::{Batch, How, IndexUse};
+use super::index_scan::{Batch, IndexUse};
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
 use crate::storage::catalogue::Table;
