@@ -24,7 +24,6 @@ use crate::operations::OperationSpec;
 use crate::request::ids::IdSource;
 use crate::storage::catalogue::{Catalogue, Queue, Table};
 use crate::storage::features::{Feature, Features};
-use crate::storage::index::WideRanges;
 use crate::storage::queues::Queues;
 use crate::workload::Workload;
 
@@ -40,8 +39,6 @@ pub(crate) struct ServerState {
     /// Told of everything that is dropped.
     pub drop_signal: Arc<Notify>,
     pub clock: Arc<Clock>,
-    /// Index ranges that queries gave up.
-    pub wide_ranges: WideRanges,
     pub ids: IdSource,
     pub metrics: Metrics,
     pub workload: Arc<Workload>,
@@ -103,7 +100,6 @@ impl ServerState {
             features: Arc::new(features),
             auth,
             clock,
-            wide_ranges: WideRanges::default(),
             ids: IdSource::new(),
             metrics,
             workload: Arc::default(),

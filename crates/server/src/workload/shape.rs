@@ -45,7 +45,8 @@ pub(crate) fn shown(mut text: String) -> String {
     text
 }
 
-fn filter_text(expr: &Expr) -> String {
+/// The filter without its literals.
+pub(super) fn filter_text(expr: &Expr) -> String {
     match expr {
         Expr::Constant(value) => value.to_string(),
         Expr::Compare(Comparison { property, operator, literal }) => {

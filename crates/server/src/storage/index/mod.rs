@@ -16,9 +16,7 @@ mod schema;
 pub(crate) mod sketch;
 mod statistics;
 pub(crate) mod verify;
-mod wide_ranges;
 
 pub(crate) use crate::storage::layout::IndexState;
 pub(crate) use registry::{IndexRegistry, TableKey};
 pub(crate) use schema::{Index, Schema};
-pub(crate) use wide_ranges::WideRanges;

@@ -259,7 +259,7 @@ impl<R: Reader> Run<'_, R> {
     async fn sorted(&mut self, candidate: &Candidate) -> Result<()> {
         let (state, index) = (self.context.state, candidate.index());
         let (table, is_forced) = (self.table.id, self.query.hint.is_forced());
-        if !is_forced && state.wide_ranges.knows(table, index.number, self.query.filter) {
+        if !is_forced && state.workload.wide_ranges.knows(table, index.number, self.query.filter) {
             self.used.not_used.push((index.name.clone(), Reason::TooWide));
             return Ok(());
         }
@@ -280,7 +280,7 @@ impl<R: Reader> Run<'_, R> {
                 sorted::pass(self.reader, candidate, keys, &spans, limits, memory).await?;
             self.used.entries += passed;
             let Pass::Found { entries, is_all } = pass else {
-                state.wide_ranges.remember(table, index.number, self.query.filter);
+                state.workload.wide_ranges.remember(table, index.number, self.query.filter);
                 self.used.not_used.push((index.name.clone(), Reason::TooWide));
                 break;
             };

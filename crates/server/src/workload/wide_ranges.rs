@@ -5,8 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tavola_wire::table::filter::{Comparison, Expr};
+use tavola_wire::table::filter::Expr;
 
+use super::shape;
 use crate::storage::layout::TableId;
 
 /// Values change, and so does how many rows have one.
@@ -25,7 +26,7 @@ impl WideRanges {
         if shapes.len() >= SHAPES_MAX {
             shapes.clear();
         }
-        shapes.insert((table, index, shape(filter)), Instant::now());
+        shapes.insert((table, index, shape_of(filter)), Instant::now());
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(TableId, u16, u64), Instant>> {
@@ -37,7 +38,7 @@ impl WideRanges {
         if shapes.is_empty() {
             return false;
         }
-        let key = (table, index, shape(filter));
+        let key = (table, index, shape_of(filter));
         let is_fresh = shapes.get(&key).is_some_and(|since| since.elapsed() < REMEMBERED);
         if !is_fresh {
             shapes.remove(&key);
@@ -47,25 +48,10 @@ impl WideRanges {
 }
 
 /// A number for the filter without its literals.
-fn shape(filter: &Expr) -> u64 {
+fn shape_of(filter: &Expr) -> u64 {
     let mut hasher = DefaultHasher::new();
-    hash_shape(filter, &mut hasher);
+    shape::filter_text(filter).hash(&mut hasher);
     hasher.finish()
-}
-
-fn hash_shape(filter: &Expr, hasher: &mut DefaultHasher) {
-    std::mem::discriminant(filter).hash(hasher);
-    match filter {
-        Expr::Constant(value) => value.hash(hasher),
-        Expr::Compare(Comparison { property, operator, literal }) => {
-            (property, *operator as u8, literal.edm_type()).hash(hasher);
-        }
-        Expr::Not(inner) => hash_shape(inner, hasher),
-        Expr::And(terms) | Expr::Or(terms) => {
-            terms.len().hash(hasher);
-            terms.iter().for_each(|term| hash_shape(term, hasher));
-        }
-    }
 }
 
 #[cfg(test)]
