@@ -83,7 +83,7 @@ struct Made {
     applied: Vec<Applied>,
     /// Entities more than before.
     rows: i64,
-    /// Rows more than before, of each index.
+    /// Rows more than before, of each index; empty if no row was changed.
     entries: Vec<i64>,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct RowChanges<'a> {
     deletes: Vec<Bytes>,
     puts: Vec<(Bytes, Bytes)>,
     unique: Vec<UniqueChange>,
-    /// Rows more than before, of each index.
+    /// Rows more than before, of each index; empty if no row changes.
     entries: Vec<i64>,
 }
 
@@ -61,7 +61,7 @@ enum Wish {
 /// What the changes of rows came to.
 #[derive(Debug)]
 pub(crate) enum Finished {
-    /// They are in the write set; rows more than before, for each index.
+    /// They are in the write set; rows more than before, for each index, or nothing if there are none.
     Written(Vec<i64>),
     /// These have to be read first.
     Read(Vec<Bytes>),
@@ -79,7 +79,7 @@ impl<'a> RowChanges<'a> {
             deletes: Vec::new(),
             puts: Vec::new(),
             unique: Vec::new(),
-            entries: vec![0; schema.indexes().len()],
+            entries: Vec::new(),
         }
     }
 
@@ -94,11 +94,20 @@ impl<'a> RowChanges<'a> {
         old: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<(), MalformedEntity> {
+        let old = old.map(EntityRef::parse).transpose()?;
+        let new = new.map(EntityRef::parse).transpose()?;
+        if let (Some(old), Some(new)) = (old, new)
+            && self.schema.is_written()
+            && self.schema.row_maker().has_same_rows(old, new)
+        {
+            return Ok(());
+        }
         self.old.clear(self.schema.indexes().len());
+        self.entries.resize(self.schema.indexes().len(), 0);
         if let Some(old) = old {
-            let (old_rows, entity) = (&mut self.old, EntityRef::parse(old)?);
+            let old_rows = &mut self.old;
             let keep = |index: usize, row: IndexRow<'_>| old_rows.keep(index, row);
-            self.schema.row_maker().rows(entity_key, entity, &mut self.scratch, keep)?;
+            self.schema.row_maker().rows(entity_key, old, &mut self.scratch, keep)?;
         }
         let mut entity = EntityRows {
             change,
@@ -120,7 +129,6 @@ impl<'a> RowChanges<'a> {
                     entity.change_row(place, index, old.take(place), Some(row));
                 }
             };
-            let new = EntityRef::parse(new)?;
             self.schema.row_maker().rows(entity_key, new, &mut self.scratch, compare)?;
         }
         for (place, index) in self.schema.indexes().iter().enumerate() {

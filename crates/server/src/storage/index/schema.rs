@@ -67,6 +67,11 @@ impl Schema {
         self.indexes.is_empty()
     }
 
+    /// Whether writers keep the rows of all indexes, and none is only deleted from.
+    pub(crate) fn is_written(&self) -> bool {
+        self.indexes.iter().all(|index| index.state.is_written())
+    }
+
     /// Derives the rows of all [`Schema::indexes`], in their order.
     pub(crate) fn row_maker(&self) -> &RowMaker {
         &self.row_maker

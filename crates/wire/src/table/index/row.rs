@@ -11,7 +11,8 @@ use super::value_line;
 use crate::name_list::NameList;
 use crate::table::stored::key::SEPARATOR;
 use crate::table::stored::{
-    EntityRef, EntityWriter, MalformedEntity, Program, Property, Scratch, Value, set_timestamp,
+    EdmType, EntityRef, EntityWriter, MalformedEntity, Program, Property, Scratch, Value,
+    set_timestamp,
 };
 
 /// First byte of a value: nothing behind it.
@@ -36,7 +37,12 @@ pub struct RowMaker {
     /// The properties that parts need, apart from the system's.
     names: NameList<Box<[u8]>>,
     indexes: Vec<Maker>,
+    /// Whether all rows are made of the keys and of properties in `names`, and of nothing else.
+    is_of_names_alone: bool,
 }
+
+/// Properties that two states of an entity are compared in before their rows are made. Tables with more have them made.
+const COMPARED_MAX: usize = 16;
 
 #[derive(Clone, Debug)]
 struct Maker {
@@ -69,9 +75,33 @@ pub struct RowScratch {
 impl RowMaker {
     pub fn new<'d>(definitions: impl IntoIterator<Item = &'d IndexDefinition>) -> Self {
         let mut names = NameList::default();
-        let indexes =
+        let indexes: Vec<_> =
             definitions.into_iter().map(|definition| Maker::new(definition, &mut names)).collect();
-        Self { names, indexes }
+        let is_of_names_alone =
+            names.len() <= COMPARED_MAX && indexes.iter().all(Maker::is_of_names_alone);
+        Self { names, indexes, is_of_names_alone }
+    }
+
+    /// Whether two states of an entity surely have the same rows. Most changes touch nothing that an index has, and this
+    /// costs less than to make the rows of both.
+    pub fn has_same_rows(&self, old: EntityRef<'_>, new: EntityRef<'_>) -> bool {
+        let values = |entity| self.values(entity);
+        self.is_of_names_alone && values(old).zip(values(new)).is_some_and(|(old, new)| old == new)
+    }
+
+    /// What an entity has of the properties that parts need; `None` if it is not one that a writer wrote.
+    fn values<'e>(
+        &self,
+        entity: EntityRef<'e>,
+    ) -> Option<[Option<(EdmType, &'e [u8])>; COMPARED_MAX]> {
+        let mut values = [None; COMPARED_MAX];
+        for property in entity.properties() {
+            let property = property.ok()?;
+            if let Some(place) = self.names.position(property.name) {
+                *values.get_mut(place)? = Some((property.edm_type, property.payload));
+            }
+        }
+        Some(values)
     }
 
     /// Calls `each` with the row that the entity has in each index that it is in, and the place of that index among the
@@ -133,6 +163,11 @@ impl Maker {
             is_local: definition.is_local(),
             part_bytes_max: usize::from(definition.part_bytes_max),
         }
+    }
+
+    fn is_of_names_alone(&self) -> bool {
+        let is_name = |(source, _): &(Source, Missing)| !matches!(source, Source::Timestamp);
+        !self.has_copy && self.filter.is_none() && self.parts.iter().all(is_name)
     }
 
     /// Makes the row in the scratch: whether there is one.

@@ -86,7 +86,51 @@ fn what_is_no_row_is_told() {
     assert!(RowRef::read(&unique, b"\x48Red\0\0p", b"\x03\0\x03p\0r").is_none());
 }
 
+#[test]
+fn a_change_of_other_properties_has_the_same_rows() {
+    let state = |town: &str, remark: &str, ticks| {
+        let mut writer = EntityWriter::new();
+        writer.push("Remark", Value::String(remark));
+        writer.push("Town", Value::String(town));
+        let mut bytes = writer.finish();
+        set_timestamp(&mut bytes, crate::Ticks(ticks));
+        bytes
+    };
+    let old = state("Redmond", "a", 1);
+    let has_same_rows = |definition: &IndexDefinition, new: &[u8]| {
+        let maker = RowMaker::new([definition]);
+        maker.has_same_rows(EntityRef::parse(&old).unwrap(), EntityRef::parse(new).unwrap())
+    };
+    let town = definition("Town,Name?", "", "", false);
+    assert!(has_same_rows(&town, &state("Redmond", "b", 2)));
+    assert!(!has_same_rows(&town, &state("Seattle", "a", 2)));
+    // What has the timestamp changes with every write, and a filter may look at anything.
+    for other in [
+        definition("Town", "*", "", false),
+        definition("Town", "Name", "", false),
+        definition("Timestamp", "", "", false),
+        definition("Town", "", "Remark eq 'a'", false),
+    ] {
+        assert!(!has_same_rows(&other, &state("Redmond", "b", 2)), "{other:?}");
+    }
+}
+
 proptest! {
+    #[test]
+    fn rows_that_are_said_to_be_the_same_are(
+        old in entity(NAMES), new in entity(NAMES),
+        keys in prop::sample::select(vec!["Town?", "Town,Age", "PartitionKey,Name", "Timestamp"]),
+        include in prop::sample::select(vec!["", "*", "Name"]),
+        filter in prop::sample::select(vec!["", "Age gt 0"]),
+    ) {
+        let definitions = [definition(keys, include, filter, false), definition("Age", "", "", true)];
+        let maker = RowMaker::new(&definitions);
+        let [old_state, new_state] = [&old, &new].map(|bytes| EntityRef::parse(bytes).unwrap());
+        if maker.has_same_rows(old_state, new_state) {
+            prop_assert_eq!(rows(&definitions, b"p\0r", &old), rows(&definitions, b"p\0r", &new));
+        }
+    }
+
     #[test]
     fn rows_are_read_back(
         bytes in entity(NAMES),
