@@ -37,11 +37,15 @@ pub(crate) use self::explain::IndexUse;
 
 /// Rows of a bounded range in one partition that are read before an index is thought of.
 const RANGE_ROWS: u64 = 1000;
-/// Entities that are looked up before the index is compared with a scan, and then between two comparisons.
-const FIRST_LOOK: u64 = 64;
-const NEXT_LOOK: u64 = 4096;
-/// Rows that are scanned for the comparison.
-const LOOK_ROWS: u64 = 512;
+/// Entities that are looked up before the index is compared with a scan. The more have been, the rarer it is compared.
+const FIRST_LOOK: u64 = 8;
+const LOOK_GROWTH: u64 = 4;
+const LOOK_GAP_MAX: u64 = 4096;
+/// Rows that are scanned to compare, for each entity that was looked up: a sixth of what that cost.
+const LOOK_ROWS_SHARE: u64 = 2;
+const LOOK_ROWS_MAX: u64 = 512;
+/// Rows that are scanned at a time while that is cheaper.
+const SCAN_ROWS_MAX: u64 = 4096;
 /// One look-up costs as much as this many rows of a scan.
 const ROWS_PER_LOOK_UP: u64 = 13;
 /// Look-ups between two moments at which other requests of the thread get their turn.
@@ -203,7 +207,7 @@ impl<R: Reader> Run<'_, R> {
         let ranges: usize = candidates.iter().map(|it| it.access.ranges.len()).sum();
         self.note(if ranges > 1 { How::Merged } else { How::Ordered }, candidates);
         let is_compared = !self.used.is_covering && !self.query.hint.is_forced();
-        let (mut look_ups, mut next_look) = (0, FIRST_LOOK);
+        let (mut look_ups, mut look_gap, mut next_look) = (0, FIRST_LOOK, FIRST_LOOK);
         while !self.is_done() {
             let Some(entry) = entries.next(self.reader, &self.from).await? else {
                 self.is_at_end = true;
@@ -218,9 +222,11 @@ impl<R: Reader> Run<'_, R> {
             if look_ups % LOOK_UPS_PER_YIELD == 0 {
                 tokio::task::yield_now().await;
             }
-            if is_compared && look_ups >= next_look {
-                self.scan_while_cheaper().await?;
-                next_look = look_ups + NEXT_LOOK;
+            // The rest of a short list is looked up sooner than anything is compared.
+            if is_compared && look_ups >= next_look && !entries.is_read() {
+                self.scan_while_cheaper((LOOK_ROWS_SHARE * look_gap).min(LOOK_ROWS_MAX)).await?;
+                look_gap = (LOOK_GROWTH * look_gap).min(LOOK_GAP_MAX);
+                next_look = look_ups + look_gap;
             }
         }
         if entries.is_second_alone {
@@ -244,14 +250,14 @@ impl<R: Reader> Run<'_, R> {
     }
 
     /// Reads in order for as long as that finds matches sooner than look-ups do.
-    async fn scan_while_cheaper(&mut self) -> Result<()> {
-        let mut rows_max = LOOK_ROWS;
+    async fn scan_while_cheaper(&mut self, first_rows: u64) -> Result<()> {
+        let mut rows_max = first_rows;
         while !self.is_done() {
             let (rows, matches) = self.scan(rows_max).await?;
             if matches * ROWS_PER_LOOK_UP < rows {
                 break;
             }
-            rows_max = NEXT_LOOK;
+            rows_max = (LOOK_GROWTH * rows_max).min(SCAN_ROWS_MAX);
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 //!
 //! Each range is read some rows at a time, from the key that is asked for. To ask for a later key is to seek.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -49,12 +50,8 @@ impl Merged {
         Self { streams: streams.collect(), heads: BinaryHeap::new(), has_begun: false, entries: 0 }
     }
 
-    /// The first entry from `from` on. It comes again unless a later one is asked for.
-    pub(super) async fn next(
-        &mut self,
-        reader: &impl Reader,
-        from: &[u8],
-    ) -> Result<Option<Entry>> {
+    /// The stream with the first entry from `from` on. It comes again unless a later one is asked for.
+    async fn seek(&mut self, reader: &impl Reader, from: &[u8]) -> Result<Option<usize>> {
         if !std::mem::replace(&mut self.has_begun, true) {
             for number in 0..self.streams.len() {
                 self.advance(reader, number, from).await?;
@@ -63,7 +60,7 @@ impl Merged {
         while let Some(Reverse((key, number))) = self.heads.peek() {
             let number = *number;
             if **key >= *from {
-                return Ok(self.streams[number].buffer.front().cloned());
+                return Ok(Some(number));
             }
             self.heads.pop();
             self.advance(reader, number, from).await?;
@@ -71,8 +68,17 @@ impl Merged {
         Ok(None)
     }
 
+    fn head(&self, number: usize) -> Option<&[u8]> {
+        self.streams[number].buffer.front().map(|entry| &entry.entity_key[..])
+    }
+
+    /// Takes the first entry of a stream. Its key stays among the heads until a later one is asked for.
+    fn take(&mut self, number: usize) -> Option<Entry> {
+        self.streams[number].buffer.pop_front()
+    }
+
     /// Whether everything there is has been read already.
-    pub(super) fn is_read(&self) -> bool {
+    fn is_read(&self) -> bool {
         self.has_begun && self.streams.iter().all(|stream| stream.position.is_none())
     }
 
@@ -155,28 +161,33 @@ impl Ordered {
         self.first.entries + second + self.given_up
     }
 
-    /// As [`Merged::next`].
+    /// Whether everything there is has been read already.
+    pub(super) fn is_read(&self) -> bool {
+        self.first.is_read()
+    }
+
+    /// Takes the first entry from `from` on. What is asked for next must be later.
     pub(super) async fn next(
         &mut self,
         reader: &impl Reader,
         from: &[u8],
     ) -> Result<Option<Entry>> {
-        let mut from = from.to_vec();
+        let mut from = Cow::Borrowed(from);
         loop {
-            let Some(entry) = self.first.next(reader, &from).await? else { return Ok(None) };
+            let Some(stream) = self.first.seek(reader, &from).await? else { return Ok(None) };
             if self.settles() {
                 continue;
             }
-            let Some(second) = &mut self.second else { return Ok(Some(entry)) };
-            let Some(other) = second.next(reader, &entry.entity_key).await? else {
-                return Ok(None);
-            };
+            let Some(second) = &mut self.second else { return Ok(self.first.take(stream)) };
+            let Some(key) = self.first.head(stream) else { return Ok(None) };
+            let Some(other) = second.seek(reader, key).await? else { return Ok(None) };
             self.steps += 1;
             self.is_intersected = true;
-            if other.entity_key == entry.entity_key {
-                return Ok(Some(entry));
+            let other_key = second.head(other).unwrap_or_default();
+            if other_key == key {
+                return Ok(self.first.take(stream));
             }
-            from = other.entity_key;
+            from = Cow::Owned(other_key.to_vec());
         }
     }
 
