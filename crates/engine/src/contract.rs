@@ -108,6 +108,25 @@ pub struct Versioned {
 /// Receives the rows of a scan, borrowed.
 pub trait Visitor: Send + 'static {
     fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()>;
+
+    /// A visitor for rows further on, that an engine may show it while this one is shown those before: so a long scan may
+    /// be read by several threads. `None` if that is of no use.
+    fn fork(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// Takes over what a fork was shown, which lies right behind what this one was. Breaks where this one would have
+    /// broken if it had been shown the rows itself, and after a fork that has broken.
+    fn join(&mut self, fork: Self) -> ControlFlow<()>
+    where
+        Self: Sized,
+    {
+        drop(fork);
+        ControlFlow::Break(())
+    }
 }
 
 /// What a transition came to. An abort writes nothing.

@@ -11,7 +11,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 
 use crate::{Error, Result, panic_message};
 
@@ -58,6 +59,15 @@ impl ScanPool {
         &self,
         work: impl FnOnce(&Cancelled) -> R + Send + 'static,
     ) -> Result<R> {
+        Running::start(self.permit().await?, work).done().await
+    }
+
+    /// Waits for a permit.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScanPool::run`].
+    pub(crate) async fn permit(&self) -> Result<ScanPermit> {
         let permit = match Arc::clone(&self.permits).try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => {
@@ -65,19 +75,45 @@ impl ScanPool {
                 Arc::clone(&self.permits).acquire_owned().await.map_err(|_| Error::Closed)?
             }
         };
+        Ok(Arc::new(permit))
+    }
+
+    /// A permit, if one is free.
+    pub(crate) fn try_permit(&self) -> Option<ScanPermit> {
+        Arc::clone(&self.permits).try_acquire_owned().ok().map(Arc::new)
+    }
+}
+
+/// Given back when the last clone of it is dropped.
+pub(crate) type ScanPermit = Arc<OwnedSemaphorePermit>;
+
+/// Work on a blocking thread. It is told when this is dropped.
+pub(crate) struct Running<R> {
+    scan: JoinHandle<R>,
+    _cancel: CancelOnDrop,
+}
+
+impl<R: Send + 'static> Running<R> {
+    pub(crate) fn start(
+        permit: ScanPermit,
+        work: impl FnOnce(&Cancelled) -> R + Send + 'static,
+    ) -> Self {
         let cancelled = Cancelled::default();
-        let cancel_on_drop = CancelOnDrop(cancelled.clone());
+        let cancel = CancelOnDrop(cancelled.clone());
         let scan = tokio::task::spawn_blocking(move || {
             // The permit is given back with the work, not with the caller, who may be gone earlier.
             let _permit = permit;
             work(&cancelled)
         });
-        let done = scan.await.map_err(|error| match error.try_into_panic() {
+        Self { scan, _cancel: cancel }
+    }
+
+    /// What the work came to.
+    pub(crate) async fn done(mut self) -> Result<R> {
+        (&mut self.scan).await.map_err(|error| match error.try_into_panic() {
             Ok(panic) => Error::Panicked(panic_message(&*panic).into()),
             Err(_) => Error::Closed,
-        });
-        drop(cancel_on_drop);
-        done
+        })
     }
 }
 

@@ -32,6 +32,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@each $open,
             get_finds_what_was_put,
             scan_is_ordered_and_bounded,
+            a_long_scan_has_the_same_ends,
             scan_stops_where_the_visitor_breaks,
             empty_and_large_values_and_keys_survive,
             a_snapshot_stays_as_it_was,

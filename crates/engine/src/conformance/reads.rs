@@ -32,6 +32,25 @@ pub async fn scan_is_ordered_and_bounded<E: Engine>(engine: Arc<E>) {
     assert!(keys(&*engine, "e", "z").await.is_empty());
 }
 
+/// A long scan ends where its range does, whatever lies behind it, and whatever was deleted there.
+pub async fn a_long_scan_has_the_same_ends<E: Engine>(engine: Arc<E>) {
+    const ROWS: usize = 6000;
+    let key = |number: usize| format!("{number:05}");
+    let puts = (0..ROWS).map(|number| Write::Put(key(number).into(), "".into())).collect();
+    commit(&*engine, puts).await;
+    // Runs of deletions: within the range, at its end, and behind it.
+    let is_deleted = |number: usize| matches!(number, 1500..2100 | 3900..4100 | 4500..5500);
+    let deletes = (0..ROWS).filter(|number| is_deleted(*number));
+    commit(&*engine, deletes.map(|number| Write::Delete(key(number).into())).collect()).await;
+    let ranges = [(0, ROWS), (0, 4000), (10, 4100), (10, 4101), (100, 5000), (0, 1124), (0, 1025)];
+    for (start, end) in ranges {
+        let expected: Vec<_> =
+            (start..end).filter(|number| !is_deleted(*number)).map(key).collect();
+        assert_eq!(keys(&*engine, &key(start), &key(end)).await, expected, "{start}..{end}");
+    }
+    assert_eq!(keys(&*engine, "", "z").await.len(), ROWS - 1800);
+}
+
 pub async fn scan_stops_where_the_visitor_breaks<E: Engine>(engine: Arc<E>) {
     for index in 0..100 {
         put(&*engine, &format!("{index:03}"), "").await;

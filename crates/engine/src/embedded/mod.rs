@@ -40,6 +40,7 @@ use commit::group::{Admission, Failure};
 use commit::inline_commit::{InlineCommits, SpareWorker};
 use commit::job::{Job, Pending};
 use scan::inline_scan::{DELETIONS_MAX, InlineScan};
+use scan::parallel_scan::ParallelScan;
 use scan::row_scan::RowScan;
 use store::compactor::{Compactor, Wait};
 use store::disk_space::{DiskSpace, fit_to_disk};
@@ -79,6 +80,7 @@ struct Shared {
     failure: watch::Receiver<Option<Failure>>,
     inline_scan: InlineScan,
     scans: ScanPool,
+    scan_helpers_max: usize,
     /// One drop at a time: a second one would only compete for the same compaction.
     drops: tokio::sync::Mutex<()>,
     stats: Arc<Stats>,
@@ -141,6 +143,7 @@ impl EmbeddedEngine {
             failure,
             inline_scan: InlineScan::new(),
             scans: ScanPool::new(options.scans_running_max, options.scans_waiting_max),
+            scan_helpers_max: options.scan_helpers_max,
             drops: tokio::sync::Mutex::default(),
             stats,
             store,
@@ -205,22 +208,23 @@ impl Shared {
             && !self.scans.is_crowded()
             && self.store.deletions() <= DELETIONS_MAX;
         if !begins_here {
-            let scan =
-                move |cancelled: &_| RowScan::new(snapshot, &range, visitor)?.finish(cancelled);
-            return self.scans.run(scan).await?;
+            return self.finish_scan(RowScan::new(snapshot, range, visitor)?).await;
         }
         let begin = || {
-            let mut scan = RowScan::new(snapshot, &range, visitor)?;
+            let mut scan = RowScan::new(snapshot, range, visitor)?;
             let progress = scan.begin()?;
             Ok((scan, progress))
         };
         let begun = catch_unwind(AssertUnwindSafe(|| self.inline_scan.run(begin)));
         match begun.unwrap_or_else(|panic| Err(Error::Panicked(panic_message(&*panic).into())))? {
             (scan, ControlFlow::Break(())) => Ok(scan.into_visitor()),
-            (scan, ControlFlow::Continue(())) => {
-                self.scans.run(move |cancelled| scan.finish(cancelled)).await?
-            }
+            (scan, ControlFlow::Continue(())) => self.finish_scan(scan).await,
         }
+    }
+
+    async fn finish_scan<V: Visitor>(&self, scan: RowScan<V>) -> Result<V> {
+        let latest_call = || self.inline_commits.latest_call();
+        ParallelScan::finish(&self.scans, self.scan_helpers_max, scan, latest_call).await
     }
 
     /// Why there is no committer any more.

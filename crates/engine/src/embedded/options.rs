@@ -35,6 +35,8 @@ pub struct EmbeddedOptions {
     pub queue_requests_max: usize,
     /// Scans that run at a time, beyond their first rows. More than the cores help only when the disk is waited for.
     pub scans_running_max: usize,
+    /// Threads that help with a long scan while nobody else needs them. With more than a few, all wait for memory.
+    pub scan_helpers_max: usize,
     /// Scans that may wait for their turn before others are told that the engine is busy.
     pub scans_waiting_max: usize,
 }
@@ -49,6 +51,7 @@ impl Default for EmbeddedOptions {
             cached_files_max: 900,
             queue_requests_max: 4096,
             scans_running_max: (2 * cores).max(4),
+            scan_helpers_max: (cores - 1).min(7),
             scans_waiting_max: 1024,
         }
     }

@@ -61,6 +61,11 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
+    /// One of the same budget, of nothing.
+    pub(crate) fn another(&self) -> Self {
+        self.budget.reservation()
+    }
+
     /// Reserves what a message of this size needs, beyond what it has reserved before.
     ///
     /// # Errors

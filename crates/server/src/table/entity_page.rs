@@ -3,6 +3,9 @@
 //! The visitor is the executor: it filters, projects and writes JSON straight from the stored bytes. A page ends at `$top`
 //! or 1000 entities, at about 4 MiB, when its server time is used up, or when there is no more memory for messages. The
 //! next one begins with the first row that has not been looked at, or that found no room.
+//!
+//! A page that few rows match can be made by several threads: a fork is a page of its own for rows further on, and joins
+//! when all before them were looked at.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -26,6 +29,8 @@ const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const PEEKED_ROWS_MAX: usize = 1000;
 /// Rows between two looks at the clock.
 const ROWS_PER_TIME_CHECK: u64 = 64;
+/// Rows that a page must still need, as far as one can tell, for others to look at rows ahead.
+const FORKED_ROWS_MIN: u64 = 32 * 1024;
 
 /// It is handed from one to the other, and large.
 pub(crate) struct Page {
@@ -43,6 +48,8 @@ pub(crate) struct Page {
     /// The entity key of the first row of the next page.
     next: Option<Vec<u8>>,
     failure: Option<Failure>,
+    /// Of a fork: the entity key of each row on it, and where in the body it ends.
+    forked: Option<Vec<(Vec<u8>, usize)>>,
 }
 
 /// A page that will not change any more.
@@ -80,6 +87,7 @@ impl Page {
             deadline,
             next: None,
             failure: None,
+            forked: None,
         })
     }
 
@@ -148,17 +156,46 @@ impl Page {
         }
         let (partition_key, row_key) =
             read_entity_key(entity_key).ok_or(MalformedEntity { at: 0 })?;
-        let (first, before) = (self.returned == 0, self.body.len());
+        // A row of a fork is behind others.
+        let first = self.returned == 0 && self.forked.is_none();
+        let before = self.body.len();
         self.format.push_item(&mut self.body, first, &partition_key, &row_key, entity)?;
         let with_end = |bytes: usize| bytes + EntityFormat::LIST_END.len();
         if self.memory.grow_ahead_to(with_end(self.body.len())).is_err() {
             self.body.truncate(before);
             // Or the reply would keep the room of a row that there is none for.
             self.body.shrink_to(with_end(before));
-            return if self.examined == 1 { Err(Failure::NoMemory) } else { Ok(Found::NextPage) };
+            let is_alone = self.examined == 1 && self.forked.is_none();
+            return if is_alone { Err(Failure::NoMemory) } else { Ok(Found::NextPage) };
         }
         self.returned += 1;
+        if let Some(forked) = &mut self.forked {
+            forked.push((entity_key.to_vec(), self.body.len()));
+        }
         Ok(Found::ThisPage)
+    }
+
+    /// Whether very many rows are needed to fill it.
+    fn is_long(&self) -> bool {
+        let missing = (self.returned_max - self.returned) as u64;
+        let rows_per_match = self.examined / (self.returned as u64).max(1);
+        self.residual.is_some() && missing.saturating_mul(rows_per_match) >= FORKED_ROWS_MIN
+    }
+
+    /// Takes a row of a fork, or finds it to be the first of the next page.
+    fn take(&mut self, entity_key: &[u8], item: &[u8]) -> ControlFlow<()> {
+        let item = if self.returned == 0 { &item[1..] } else { item };
+        let bytes = self.body.len() + item.len() + EntityFormat::LIST_END.len();
+        let has_room = self.returned < self.returned_max
+            && self.body.len() < PAGE_BYTES_MAX
+            && self.memory.grow_ahead_to(bytes).is_ok();
+        if !has_room {
+            self.next = Some(entity_key.to_vec());
+            return ControlFlow::Break(());
+        }
+        self.body.extend_from_slice(item);
+        self.returned += 1;
+        ControlFlow::Continue(())
     }
 }
 
@@ -200,6 +237,41 @@ impl Visitor for Box<Page> {
         }
         ControlFlow::Break(())
     }
+
+    fn fork(&self) -> Option<Self> {
+        self.is_long().then(|| {
+            Box::new(Page {
+                format: self.format.clone(),
+                residual: self.residual.clone(),
+                scratch: Scratch::default(),
+                body: Vec::new(),
+                memory: self.memory.another(),
+                examined: 0,
+                returned: 0,
+                returned_max: self.returned_max - self.returned,
+                peeked: 0,
+                deadline: self.deadline,
+                next: None,
+                failure: None,
+                forked: Some(Vec::new()),
+            })
+        })
+    }
+
+    fn join(&mut self, fork: Self) -> ControlFlow<()> {
+        self.examined += fork.examined;
+        if self.returned == self.returned_max {
+            self.peeked += usize::try_from(fork.examined).unwrap_or(usize::MAX);
+        }
+        let mut start = 0;
+        for (entity_key, end) in fork.forked.iter().flatten() {
+            self.take(entity_key, &fork.body[start..*end])?;
+            start = *end;
+        }
+        self.next = fork.next;
+        self.failure = fork.failure;
+        if self.is_done() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +279,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use bytes::Bytes;
     use serde_json::Value as Json;
     use tavola_wire::table::filter::Plan;
     use tavola_wire::table::stored::{EntityWriter, Value};
@@ -232,15 +305,19 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(600);
         let mut page = Page::new(format, residual, 1000, deadline, budget.reservation());
         for (number, bytes) in rows.iter().enumerate() {
-            let mut entity = EntityWriter::new();
-            entity.push("Size", Value::Int32(i32::try_from(*bytes).unwrap()));
-            entity.push("Text", Value::String(&"x".repeat(*bytes)));
-            let key = EntityKeys::of(TableId(1)).key("p", &number.to_string());
-            if page.visit(&key, &entity.finish()).is_break() {
+            let (key, entity) = row(number, *bytes);
+            if page.visit(&key, &entity).is_break() {
                 break;
             }
         }
         page
+    }
+
+    fn row(number: usize, bytes: usize) -> (Bytes, Vec<u8>) {
+        let mut entity = EntityWriter::new();
+        entity.push("Size", Value::Int32(i32::try_from(bytes).unwrap()));
+        entity.push("Text", Value::String(&"x".repeat(bytes)));
+        (EntityKeys::of(TableId(1)).key("p", &number.to_string()), entity.finish())
     }
 
     /// The row keys on a page, and that of the first row of the next one.
@@ -250,6 +327,68 @@ mod tests {
         let keys = rows.map(|row| row["RowKey"].as_str().expect("a key").to_owned());
         let next = page.next.as_deref().and_then(read_entity_key);
         (keys.collect(), next.map(|(_, row_key)| row_key.into_owned()))
+    }
+
+    /// Shows each third of the rows to a page of its own, and joins them.
+    fn show_in_parts(filter: &str, budget: &Arc<MemoryBudget>, rows: &[usize]) -> Box<Page> {
+        let format = EntityFormat::new(MetadataLevel::None, "", "", "t", None).unwrap();
+        let residual = Plan::read(filter).unwrap().residual;
+        let deadline = Instant::now() + Duration::from_secs(600);
+        let mut first = Page::new(format, residual, 1000, deadline, budget.reservation());
+        first.examined = FORKED_ROWS_MIN;
+        let mut parts = vec![first.fork().expect("it is long"), first.fork().expect("it is long")];
+        parts.insert(0, first);
+        for (number, bytes) in rows.iter().enumerate() {
+            let part = &mut parts[3 * number / rows.len()];
+            if part.is_done() {
+                continue;
+            }
+            let (key, entity) = row(number, *bytes);
+            let _ = part.visit(&key, &entity);
+        }
+        let mut parts = parts.into_iter();
+        let mut first = parts.next().unwrap();
+        for part in parts {
+            if first.is_done() || first.join(part).is_break() {
+                break;
+            }
+        }
+        first
+    }
+
+    #[test]
+    fn a_page_of_parts_is_the_same_page() {
+        let filters = ["Size gt 0", "Size gt 2", "Size gt 5", "Size eq 77"];
+        let all: Vec<usize> = (0..3600).map(|number| number * 7 % 6).collect();
+        for filter in filters {
+            for rows in [&all[..], &all[..30], &all[..1500], &all[..2400]] {
+                let (budget, _others) = budget_of_which_others_have(0);
+                let whole = show(filter, &budget, rows).finish().unwrap();
+                let parts = show_in_parts(filter, &budget, rows).finish().unwrap();
+                assert_eq!(row_keys(&parts), row_keys(&whole), "{filter}, {} rows", rows.len());
+                assert_eq!(parts.body, whole.body);
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_of_parts_ends_where_there_is_no_more_memory() {
+        let (budget, others) = budget_of_which_others_have(3 * MIB);
+        let page = show_in_parts("Size gt 0", &budget, &[10, MIB, MIB, MIB, 10, 10]);
+        let page = page.finish().unwrap();
+        let (rows, next) = row_keys(&page);
+        assert_eq!(next, Some(rows.len().to_string()), "the next page begins behind the last row");
+        assert!(rows.len() < 6);
+        drop(page);
+        drop(others);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_page_that_is_soon_full_is_not_forked() {
+        let (budget, _others) = budget_of_which_others_have(0);
+        assert!(show("Size gt 0", &budget, &[1; 500]).fork().is_none());
+        assert!(show("Size eq 0 or Size ne 0", &budget, &[1; 10]).fork().is_none());
     }
 
     #[test]

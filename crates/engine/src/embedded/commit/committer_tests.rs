@@ -397,7 +397,7 @@ impl Sink for Recorder {
             on_commit();
         }
         state.commits.push(overlay.len());
-        for (key, value) in overlay.drain() {
+        for (key, value) in std::mem::take(overlay) {
             match value {
                 Some(value) => state.rows.insert(key, value),
                 None => state.rows.remove(&key),

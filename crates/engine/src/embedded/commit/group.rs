@@ -5,7 +5,7 @@
 //! holds: the group's callers are told so, everything is refused afterwards, and the server is notified to stop the
 //! process. There is no retry: after a failed sync the kernel may have dropped the pages, and a second sync would lie.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -31,7 +31,7 @@ pub(crate) const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 const HOUSEKEEPING_AFTER: Duration = Duration::from_secs(1);
 
 /// The writes of a group; `None` is a deletion. The last write of a key wins.
-pub(crate) type Overlay = HashMap<Bytes, Option<Bytes>>;
+pub(crate) type Overlay = BTreeMap<Bytes, Option<Bytes>>;
 
 /// The group, for whoever commits. `None` once nothing is committed any more: then the sink is gone, and with it those who
 /// were not answered.

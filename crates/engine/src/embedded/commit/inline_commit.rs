@@ -79,6 +79,11 @@ impl<S: Sink> InlineCommits<S> {
         self.streak.note(current_task());
     }
 
+    /// Changes when a call comes from another task than the one before.
+    pub(crate) fn latest_call(&self) -> u64 {
+        self.streak.latest.load(Ordering::Relaxed)
+    }
+
     /// Commits and answers a request; gives it back if it is for the committer.
     pub(crate) fn try_commit(&self, job: Box<dyn Job>) -> Result<(), Box<dyn Job>> {
         if !self.streak.note(current_task()) {

@@ -1,9 +1,13 @@
-//! A scan under way: it can be stopped after some rows, and gone on with on another thread.
+//! A scan under way: it can be stopped after some rows, gone on with on another thread, and divided.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use bytes::Bytes;
+use fjall::UserKey;
+
 use crate::embedded::scan::inline_scan::{STEP_BYTES, STEP_ROWS, STEPS, STEPS_TIME};
+use crate::embedded::scan::middle::middle;
 use crate::embedded::store::{StoreSnapshot, guarded};
 use crate::scan_pool::{CANCEL_CHECK_ROWS, Cancelled};
 use crate::{KeyRange, Result, Visitor};
@@ -11,22 +15,35 @@ use crate::{KeyRange, Result, Visitor};
 pub(crate) struct RowScan<V> {
     /// `None` if there are none.
     rows: Option<fjall::Iter>,
-    visitor: V,
-    /// Of what is being read.
-    _snapshot: StoreSnapshot,
+    pub(crate) visitor: V,
+    range: KeyRange,
+    /// The last row that was shown before the scan was stopped.
+    shown: Option<UserKey>,
+    snapshot: StoreSnapshot,
+}
+
+/// How far a scan has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// There may be more rows to show.
+    More,
+    /// There are none.
+    AtEnd,
+    /// The visitor wants no more.
+    Broken,
 }
 
 impl<V: Visitor> RowScan<V> {
-    pub(crate) fn new(snapshot: StoreSnapshot, range: &KeyRange, visitor: V) -> Result<Self> {
-        let rows = if range.is_empty() { None } else { Some(snapshot.rows(range)?) };
-        Ok(Self { rows, visitor, _snapshot: snapshot })
+    pub(crate) fn new(snapshot: StoreSnapshot, range: KeyRange, visitor: V) -> Result<Self> {
+        let rows = if range.is_empty() { None } else { Some(snapshot.rows(&range)?) };
+        Ok(Self { rows, visitor, range, shown: None, snapshot })
     }
 
     /// Shows the visitor the first rows. Breaks if there are no more to show.
     pub(crate) fn begin(&mut self) -> Result<ControlFlow<()>> {
         let start = Instant::now();
         for _ in 0..STEPS {
-            if self.go_on(STEP_ROWS, STEP_BYTES)?.is_break() {
+            if self.go_on(STEP_ROWS, STEP_BYTES)? != Progress::More {
                 return Ok(ControlFlow::Break(()));
             }
             if start.elapsed() >= STEPS_TIME {
@@ -36,31 +53,69 @@ impl<V: Visitor> RowScan<V> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Shows the visitor up to that many rows, or as many as have that many bytes. Breaks if there are no more to show.
-    fn go_on(&mut self, rows_max: usize, bytes_max: usize) -> Result<ControlFlow<()>> {
-        let Some(rows) = &mut self.rows else { return Ok(ControlFlow::Break(())) };
+    /// Shows the visitor up to that many rows, or as many as have that many bytes.
+    fn go_on(&mut self, rows_max: usize, bytes_max: usize) -> Result<Progress> {
+        let Some(rows) = &mut self.rows else { return Ok(Progress::AtEnd) };
         let mut next = || guarded(|| rows.next().map(fjall::Guard::into_inner).transpose());
         let mut bytes = 0;
-        for _ in 0..rows_max {
-            let Some((key, value)) = next()? else { return Ok(ControlFlow::Break(())) };
+        for number in 1..=rows_max {
+            let Some((key, value)) = next()? else { return Ok(Progress::AtEnd) };
             if self.visitor.visit(&key, &value).is_break() {
-                return Ok(ControlFlow::Break(()));
+                return Ok(Progress::Broken);
             }
             bytes += key.len() + value.len();
-            if bytes >= bytes_max {
+            if bytes >= bytes_max || number == rows_max {
+                self.shown = Some(key);
                 break;
             }
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(Progress::More)
+    }
+
+    /// Shows the visitor up to that many rows, unless nobody waits for it any more.
+    pub(crate) fn read(&mut self, rows_max: usize, cancelled: &Cancelled) -> Result<Progress> {
+        let mut rows_left = rows_max;
+        while rows_left > 0 && !cancelled.is_set() {
+            let rows = rows_left.min(CANCEL_CHECK_ROWS);
+            match self.go_on(rows, usize::MAX)? {
+                Progress::More => rows_left -= rows,
+                end => return Ok(end),
+            }
+        }
+        Ok(Progress::More)
     }
 
     /// Shows the visitor the rest, unless nobody waits for it any more.
     pub(crate) fn finish(mut self, cancelled: &Cancelled) -> Result<V> {
-        while !cancelled.is_set() && self.go_on(CANCEL_CHECK_ROWS, usize::MAX)?.is_continue() {}
+        self.read(usize::MAX, cancelled)?;
         Ok(self.visitor)
+    }
+
+    /// Leaves the later part of what has not been shown to another visitor, if there is anything to divide.
+    pub(crate) fn split(&mut self, visitor: V) -> Result<Option<Self>> {
+        let Some(shown) = &self.shown else { return Ok(None) };
+        let rest = KeyRange { start: behind(shown), end: self.range.end.clone() };
+        let last = if rest.is_empty() { None } else { self.snapshot.last_key(&rest)? };
+        let Some(middle) = last.and_then(|last| middle(shown, &last)) else { return Ok(None) };
+        let later = KeyRange { start: middle.clone(), end: rest.end };
+        let later = Self::new(self.snapshot.clone(), later, visitor)?;
+        self.range = KeyRange { start: rest.start, end: middle };
+        self.rows = Some(self.snapshot.rows(&self.range)?);
+        Ok(Some(later))
+    }
+
+    /// The same rows for another visitor, and the one that they were for.
+    pub(crate) fn exchange_visitor(mut self, visitor: V) -> (Self, V) {
+        let before = std::mem::replace(&mut self.visitor, visitor);
+        (self, before)
     }
 
     pub(crate) fn into_visitor(self) -> V {
         self.visitor
     }
+}
+
+/// The least key behind this one.
+fn behind(key: &[u8]) -> Bytes {
+    [key, &[0]].concat().into()
 }

@@ -24,7 +24,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fjall::compaction::Leveled;
-use fjall::{AbstractTree, Database, Keyspace, OwnedWriteBatch, PersistMode, Readable, Snapshot};
+use fjall::{
+    AbstractTree, Database, Keyspace, OwnedWriteBatch, PersistMode, Readable, Snapshot, UserKey,
+};
 
 use crate::embedded::commit::group::Admission;
 use crate::embedded::commit::group::{CommitError, Overlay, Sink};
@@ -172,6 +174,12 @@ impl StoreSnapshot {
         let range = range.start.as_ref()..range.end.as_ref();
         guarded(|| Ok(self.snapshot.range::<&[u8], _>(&self.store.keyspace, range)))
     }
+
+    /// The key of the last row of a range that is not empty.
+    pub(crate) fn last_key(&self, range: &KeyRange) -> Result<Option<UserKey>> {
+        let mut rows = self.rows(range)?;
+        guarded(|| rows.next_back().map(fjall::Guard::key).transpose())
+    }
 }
 
 /// The store as whoever commits sees it.
@@ -219,7 +227,8 @@ impl Store {
         }
         let mut batch = OwnedWriteBatch::with_capacity(self.database.clone(), overlay.len())
             .durability(Some(PersistMode::SyncData));
-        for (key, value) in overlay.drain() {
+        // In order: neighbours in the memtable are found sooner one after the other.
+        for (key, value) in std::mem::take(overlay) {
             match value {
                 Some(value) => batch.insert(&self.keyspace, key, value),
                 None => batch.remove(&self.keyspace, key),
