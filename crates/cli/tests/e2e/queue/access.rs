@@ -6,7 +6,7 @@ use tavola_wire::auth::shared_key::Scheme;
 
 use super::client::{QueueClient, document, key, shared_client};
 use crate::server::bearer::{Issuer, claims, serve};
-use crate::support::http::Response;
+use crate::support::http::{Response, between};
 use crate::support::{ACCOUNT, Credentials, encode, minutes_from_now};
 
 fn with_token(client: &QueueClient, queue: &str, letters: &str) -> QueueClient {
@@ -75,13 +75,27 @@ fn a_token_of_a_queue_allows_what_its_letters_say() {
     assert_eq!(refused.expect_error(403, "AuthorizationFailure").body.len(), 246);
     // Of another queue it says nothing, whether that exists or not.
     let other = owner.new_queue();
-    reader
-        .get(format!("/{other}/messages?peekonly=true"))
-        .expect_error(403, "AuthenticationFailed");
+    let refused = reader.get(format!("/{other}/messages?peekonly=true"));
+    let refused = refused.expect_error(403, "AuthenticationFailed");
+    let signed = format!("\n/queue/{ACCOUNT}/{other}\n\n");
+    let told = detail(&refused);
+    assert!(told.starts_with("Signature did not match. String to sign used was r\n"), "{told}");
+    assert!(told.contains(&signed), "{told}");
     let permissions = Permissions::parse_queue("r").expect("letters");
     let spec = QueueSasSpec::new(&queue, permissions, minutes_from_now(-1));
     let late = owner.with(Credentials::Sas(spec.sign(ACCOUNT, &key())));
-    late.get(format!("/{queue}?comp=metadata")).expect_error(403, "AuthenticationFailed");
+    let refused = late.get(format!("/{queue}?comp=metadata"));
+    let refused = refused.expect_error(403, "AuthenticationFailed");
+    let start = "Signature not valid in the specified time frame: Expiry [";
+    assert!(detail(&refused).starts_with(start), "{}", refused.text());
+}
+
+/// What a refusal says of its cause.
+#[track_caller]
+fn detail(refused: &Response) -> &str {
+    let (start, end) =
+        ("</Message><AuthenticationErrorDetail>", "</AuthenticationErrorDetail></Error>");
+    between(refused.text(), start, end).unwrap_or_else(|| panic!("no detail: {}", refused.text()))
 }
 
 /// Section 7.3.
@@ -173,7 +187,16 @@ fn signatures_cover_the_request() {
     let wrong = tavola_wire::auth::AccountKey::from_base64("AAAA").unwrap();
     let stranger = owner.with(Credentials::Key(Scheme::SharedKey, wrong));
     let refused = stranger.get(format!("/{queue}?comp=metadata"));
-    refused.expect_error(403, "AuthenticationFailed");
+    let refused = refused.expect_error(403, "AuthenticationFailed");
+    let told = detail(&refused);
+    assert!(told.starts_with("The MAC signature found in the HTTP request '"), "{told}");
+    let signed = between(told, "Server used following string to sign: 'GET\n", "'.");
+    let end = format!("/{ACCOUNT}/{ACCOUNT}/{queue}\ncomp:metadata");
+    assert!(signed.is_some_and(|signed| signed.ends_with(&end)), "{told}");
+    let late = owner.request("GET", format!("/{queue}?comp=metadata"));
+    let date = "Thu, 03 Sep 2020 18:50:45 GMT";
+    let refused = late.header("x-ms-date", date).send().expect_error(403, "AuthenticationFailed");
+    assert_eq!(detail(&refused), format!("Request date header too old: '{date}'"));
     // An empty type is signed as such, and anything is taken for XML.
     let request = owner.request("POST", format!("/{queue}/messages"));
     let request = request.header("Content-Type", "application/atom+xml;charset=\"utf-8\"");
@@ -211,6 +234,16 @@ fn roles_of_queues_are_for_queues() {
         let client = owner.with(token(role));
         assert_eq!(allowed(&attempts(&client, &owner, &queue)), expected, "{role}");
         owner.delete(format!("/{queue}/messages")).expect(204);
+    }
+    for (claim, value, expected) in [
+        ("aud", "https://else.example", "Audience validation failed. Audience did not match."),
+        ("iss", "https://evil.example/", "Issuer validation failed. Issuer did not match."),
+    ] {
+        let mut claims = claims(&["Storage Queue Data Reader"]);
+        claims[claim] = value.into();
+        let bearer = owner.with(Credentials::Bearer(issuer.token(&claims)));
+        let refused = bearer.get("/?comp=list").expect_error(401, "InvalidAuthenticationInfo");
+        assert_eq!(detail(&refused), expected);
     }
     let contributor = owner.with(token("Storage Queue Data Contributor"));
     let properties = "/?restype=service&comp=properties";

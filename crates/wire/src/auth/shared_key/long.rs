@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::{Scheme, authorization, header_order, primary_paths, refused, wrong_key};
+use crate::auth::STRING_TOLD_BYTES_MAX;
 use crate::auth::key::{AccountKey, Signature};
-use crate::error::Result;
+use crate::error::{Result, StorageError};
 use crate::refusal::RefusalReason;
 use crate::uri::percent::{decode_path, decode_query};
 use crate::uri::query::PARAMETERS_MAX;
@@ -141,7 +142,20 @@ impl<'a> LongSignedRequest<'a> {
         };
         let signed = is_signed(self.raw_path)
             || primary_paths(self.account, self.raw_path).any(|path| is_signed(&path));
-        if signed { Ok(()) } else { Err(wrong_key()) }
+        if signed { Ok(()) } else { Err(self.wrong_key(scheme, signature)) }
+    }
+
+    /// With the string that a client has to sign, in the words of the live service. It is made of the request alone.
+    fn wrong_key(&self, scheme: Scheme, signature: &Signature) -> StorageError {
+        let string = self.string_to_sign(scheme);
+        if string.len() > STRING_TOLD_BYTES_MAX {
+            return wrong_key();
+        }
+        let signature = signature.to_base64();
+        wrong_key().authentication_detail(format!(
+            "The MAC signature found in the HTTP request '{signature}' is not the same as any computed signature. \
+             Server used following string to sign: '{string}'."
+        ))
     }
 
     /// The readings of this request that differ, the service's own first.
