@@ -39,7 +39,7 @@ use commit::committer::{Committer, Message};
 use commit::group::{Admission, Failure};
 use commit::inline_commit::{InlineCommits, SpareWorker};
 use commit::job::{Job, Pending};
-use scan::inline_scan::{DELETIONS_MAX, InlineScan};
+use scan::inline_scan::InlineScan;
 use scan::row_scan::RowScan;
 use store::compactor::{Compactor, Wait};
 use store::disk_space::{DiskSpace, fit_to_disk};
@@ -203,7 +203,7 @@ impl Shared {
         self.inline_commits.note_call();
         let begins_here = self.inline_scan.is_allowed()
             && !self.scans.is_crowded()
-            && self.store.deletions() <= DELETIONS_MAX;
+            && !self.store.deletions().are_many_in(&range);
         if !begins_here {
             let scan =
                 move |cancelled: &_| RowScan::new(snapshot, &range, visitor)?.finish(cancelled);
