@@ -34,10 +34,9 @@ pub fn write_plain(error: &StorageError, request_id: &str, time: &str) -> String
     for (name, text) in error.elements() {
         write_element(&mut out, name, text);
     }
-    if error.is_authentication_failure() && !has_elements {
-        if let Some(explanation) = error.explanation() {
-            write_element(&mut out, AUTHENTICATION_ERROR_DETAIL, &explanation);
-        }
+    let told = error.explanation().filter(|_| error.is_authentication_failure() && !has_elements);
+    if let Some(explanation) = told {
+        write_element(&mut out, AUTHENTICATION_ERROR_DETAIL, &explanation);
     }
     // Of a document that is well-formed and means nothing, the live service says this much.
     if error.code() == ErrorCode::InvalidXmlDocument && !has_elements {
