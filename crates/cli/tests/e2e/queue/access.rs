@@ -206,6 +206,45 @@ fn signatures_cover_the_request() {
     request.body(document("b")).send().expect(201);
 }
 
+/// What a refusal says of its cause may go into a log.
+#[test]
+fn no_refusal_repeats_a_signature() {
+    let owner = shared_client();
+    let queue = owner.new_queue();
+    let wrong = tavola_wire::auth::AccountKey::from_base64("AAAA").unwrap();
+    let token = QueueSasSpec::new(
+        &queue,
+        Permissions::parse_queue("r").expect("letters"),
+        minutes_from_now(30),
+    );
+    let token = token.sign(ACCOUNT, &wrong);
+    let signature = between(&format!("{token}&"), "sig=", "&").expect("a signature").to_owned();
+    let decoded = signature.replace("%2B", "+").replace("%2F", "/").replace("%3D", "=");
+    let path = format!("/{queue}?comp=metadata");
+    let stranger = owner.with(Credentials::Key(Scheme::SharedKey, wrong.clone()));
+    let by_token = owner.with(Credentials::Sas(token.clone()));
+    // In the query, where it is signed by the header; and in the URL of a source.
+    let source = format!("https://acct.blob.example/c/b?{token}");
+    for answer in [
+        by_token.get(&path),
+        stranger.get(format!("{path}&{token}")),
+        stranger.request("GET", &path).header("x-ms-copy-source", source).send(),
+    ] {
+        let answer = answer.expect_error(403, "AuthenticationFailed");
+        assert!(!answer.text().contains(&signature), "{}", answer.text());
+        assert!(!answer.text().contains(&decoded), "{}", answer.text());
+    }
+    // That of the header itself.
+    let date = httpdate::fmt_http_date(crate::support::now());
+    let sent = stranger.request("GET", &path).header("x-ms-date", &*date).into_bytes();
+    let sent = String::from_utf8(sent).unwrap();
+    let signature = between(&sent, &format!("SharedKey {ACCOUNT}:"), "\r\n").expect("a header");
+    let refused = stranger.request("GET", &path).header("x-ms-date", &*date).send();
+    let refused = refused.expect_error(403, "AuthenticationFailed");
+    assert!(!refused.text().contains(signature), "{}", refused.text());
+    assert!(detail(&refused).contains(&date), "{}", refused.text());
+}
+
 /// Section 7.6: a role for queues says nothing of tables, and the other way round.
 #[test]
 fn roles_of_queues_are_for_queues() {
