@@ -57,6 +57,11 @@ const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
 /// Answers the requests of a listener.
 trait Handler: Clone + Send + Sync + 'static {
+    /// Whether it asks how the names of headers were written, which costs each request a little.
+    fn asks_for_header_case(&self) -> bool {
+        false
+    }
+
     fn answer(
         &self,
         connection: Arc<Connection>,
@@ -297,6 +302,7 @@ impl<H: Handler> Acceptor<H> {
             .timer(HeadTimer::default())
             .header_read_timeout(self.limits.head_timeout)
             .max_buf_size(self.limits.head_bytes_max)
+            .preserve_header_case(self.handler.asks_for_header_case())
             .serve_connection(TokioIo::new(stream), service);
         watcher.watch(connection).await
     }
@@ -389,6 +395,10 @@ fn misframed() -> Reply {
 }
 
 impl Handler for Site {
+    fn asks_for_header_case(&self) -> bool {
+        matches!(self, Self::Service(service) if services::has_metadata(*service))
+    }
+
     async fn answer(&self, connection: Arc<Connection>, request: Request<Incoming>) -> Reply {
         match self {
             Self::Service(service) => services::answer(*service, connection, request).await,

@@ -32,6 +32,14 @@ pub(crate) async fn answer(
     }
 }
 
+/// Whether what a service keeps has metadata, whose names come and go as headers.
+pub(crate) fn has_metadata(service: Service) -> bool {
+    match service {
+        Service::Blob | Service::Queue => true,
+        Service::Table => false,
+    }
+}
+
 /// What services look at once, before they are served.
 pub(crate) async fn prepare(state: &ServerState) -> Result<()> {
     table::system::warn_of_shadowed_names(state).await

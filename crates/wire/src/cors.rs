@@ -71,10 +71,24 @@ pub fn actual<'r>(rules: &'r [CorsRule], origin: &str, method: &str) -> Option<A
     })
 }
 
+/// The headers for a read that names no origin: queues and blobs say of what anybody may see that anybody may. `None` when
+/// no rule is for all.
+pub fn without_origin<'r>(rules: &'r [CorsRule], method: &str) -> Option<ActualAnswer<'r>> {
+    let is_for_all = |rule: &&CorsRule| {
+        allows_method(rule, method) && rule.allowed_origins.iter().any(|origin| origin == "*")
+    };
+    let rule = rules.iter().find(is_for_all).filter(|_| is_read(method))?;
+    Some(ActualAnswer {
+        allow_origin: "*".to_owned(),
+        allow_credentials: false,
+        exposed: &rule.exposed_headers,
+    })
+}
+
 /// Whether the answer to a read depends on the origin and must say `Vary: Origin`, so that caches
 /// keep origins apart. This does not depend on whether this request has an origin.
 pub fn vary_origin(rules: &[CorsRule], method: &str) -> bool {
-    matches!(method, "GET" | "HEAD")
+    is_read(method)
         && rules.iter().any(|rule| !rule.allowed_origins.iter().any(|origin| origin == "*"))
 }
 
@@ -129,8 +143,16 @@ fn first_match<'r>(
 ) -> Option<(&'r CorsRule, OriginMatch)> {
     rules
         .iter()
-        .filter(|rule| rule.allowed_methods.iter().any(|allowed| allowed == method))
+        .filter(|rule| allows_method(rule, method))
         .find_map(|rule| Some((rule, match_origin(rule, origin)?)))
+}
+
+fn is_read(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD")
+}
+
+fn allows_method(rule: &CorsRule, method: &str) -> bool {
+    rule.allowed_methods.iter().any(|allowed| allowed == method)
 }
 
 fn match_origin(rule: &CorsRule, origin: &str) -> Option<OriginMatch> {
@@ -305,6 +327,19 @@ mod tests {
         let answer = actual(&silent, "http://a.com", "GET").unwrap();
         assert_eq!((answer.allow_origin.as_str(), answer.allow_credentials), ("*", false));
         assert_eq!(answer.expose_headers(["ETag"]), None);
+    }
+
+    #[test]
+    fn reads_without_an_origin_are_told_what_is_for_all() {
+        let rules =
+            [rule("http://a.com", "GET,PUT,HEAD", ""), rule("http://b.com,*", "GET,PUT", "")];
+        let answer = without_origin(&rules, "GET").unwrap();
+        assert_eq!((answer.allow_origin.as_str(), answer.allow_credentials), ("*", false));
+        assert_eq!(answer.expose_headers(["x-ms-meta-a"]).as_deref(), Some("etag,x-ms-meta-a"));
+        for method in ["HEAD", "PUT", "DELETE"] {
+            assert_eq!(without_origin(&rules, method), None, "{method}");
+        }
+        assert_eq!(without_origin(&rules[..1], "GET"), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use crate::refusal::RefusalReason;
+use crate::xml::error::AUTHENTICATION_ERROR_DETAIL;
 
 /// Declares the closed set of codes: name on the wire, status, text.
 macro_rules! error_codes {
@@ -206,9 +207,23 @@ impl StorageError {
         self
     }
 
+    /// Adds why somebody is not authenticated, in the words of the live service. Queues and blobs tell it; tables tell
+    /// nothing of the kind.
+    #[must_use]
+    pub fn authentication_detail(self, text: impl Into<Cow<'static, str>>) -> Self {
+        self.element(AUTHENTICATION_ERROR_DETAIL, text)
+    }
+
     /// What was added with [`StorageError::element`].
     pub fn elements(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.elements.iter().map(|(name, text)| (*name, &**text))
+    }
+
+    /// With the elements of another error.
+    #[must_use]
+    pub fn with_elements_of(mut self, other: &Self) -> Self {
+        self.elements.clone_from(&other.elements);
+        self
     }
 
     pub fn code(&self) -> ErrorCode {

@@ -9,6 +9,7 @@ use crate::conformance::{Apply, put, range, rows};
 use crate::embedded::commit::group::Admission;
 use crate::embedded::files::manifest;
 use crate::embedded::scan::inline_scan::{STEP_BYTES, STEP_ROWS, STEPS};
+use crate::embedded::store::deletions::Deletions;
 use crate::embedded::store::disk_space::CompactionPermit;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -211,14 +212,42 @@ async fn deletions_in_tables_are_counted() {
     *engine.shared.space.pretended_free.lock().unwrap() = Some(RESERVE);
     let store = Arc::clone(&engine.shared.store);
     flush_rows(&engine).await;
-    assert_eq!(store.deletions(), 0);
+    assert_eq!(store.deletions().total(), 0);
     let delete = Apply::new([""; 0], |_, writes| {
         writes.delete("a".into());
         Decision::Commit(())
     });
     engine.transact(delete).await.unwrap();
     store.start_flush().unwrap();
-    until(|| store.deletions() == 1).await;
+    until(|| store.deletions().total() == 1).await;
+}
+
+/// Those of one family do not keep the scans of another from the threads of their callers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deletions_count_for_their_family() {
+    const RESERVE: u64 = 1000;
+    let options = EmbeddedOptions { disk_reserve_bytes: RESERVE, ..EmbeddedOptions::default() };
+    let (engine, _folder) = open(options);
+    *engine.shared.space.pretended_free.lock().unwrap() = Some(RESERVE);
+    let store = Arc::clone(&engine.shared.store);
+    let delete = Apply::new([""; 0], |_, writes| {
+        for number in 0..=Deletions::ENOUGH {
+            writes.delete(format!("M{number:08}").into());
+        }
+        for key in ["E1", "E2", "X1"] {
+            writes.delete(key.into());
+        }
+        Decision::Commit(())
+    });
+    engine.transact(delete).await.unwrap();
+    store.start_flush().unwrap();
+    until(|| store.deletions().total() == Deletions::ENOUGH + 4).await;
+    let are_many = |start, end| store.deletions().are_many_in(&range(start, end));
+    assert!(are_many("M00000007", "M1"));
+    for (start, end) in [("E1", "E2"), ("E", "F"), ("A", "M"), ("X", "Y")] {
+        assert!(!are_many(start, end), "{start} {end}");
+    }
+    assert!(are_many("E", "N"));
 }
 
 /// Files of tables of the one keyspace that holds rows, be they in use or replaced.

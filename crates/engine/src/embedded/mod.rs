@@ -39,7 +39,7 @@ use commit::committer::{Committer, Message};
 use commit::group::{Admission, Failure};
 use commit::inline_commit::{InlineCommits, SpareWorker};
 use commit::job::{Job, Pending};
-use scan::inline_scan::{DELETIONS_MAX, InlineScan};
+use scan::inline_scan::InlineScan;
 use scan::parallel_scan::ParallelScan;
 use scan::row_scan::RowScan;
 use store::compactor::{Compactor, Wait};
@@ -206,7 +206,7 @@ impl Shared {
         self.inline_commits.note_call();
         let begins_here = self.inline_scan.is_allowed()
             && !self.scans.is_crowded()
-            && self.store.deletions() <= DELETIONS_MAX;
+            && !self.store.deletions().are_many_in(&range);
         if !begins_here {
             return self.finish_scan(RowScan::new(snapshot, range, visitor)?).await;
         }

@@ -92,8 +92,8 @@ impl BearerVerifier {
             claims => claims,
         };
         let claims = claims.map_err(|unverified| {
-            let reason = unverified.reason();
-            refused(reason, unverified.to_string())
+            let refused = refused(unverified.reason(), unverified.to_string());
+            refused.authentication_detail(unverified.detail())
         })?;
         let permissions = claims
             .roles
@@ -195,6 +195,23 @@ impl Unverified {
             },
         }
     }
+
+    /// In the words of the live service, as far as they are known.
+    fn detail(&self) -> &'static str {
+        match self {
+            Self::UnknownKey | Self::Algorithm => "Signature validation failed.",
+            Self::Invalid(error) => match error.kind() {
+                ErrorKind::InvalidSignature => "Signature validation failed.",
+                ErrorKind::ExpiredSignature => "Lifetime validation failed. The token is expired.",
+                ErrorKind::ImmatureSignature => {
+                    "Lifetime validation failed. The token is not yet valid."
+                }
+                ErrorKind::InvalidIssuer => "Issuer validation failed. Issuer did not match.",
+                ErrorKind::InvalidAudience => "Audience validation failed. Audience did not match.",
+                _ => "The access token was missing or malformed.",
+            },
+        }
+    }
 }
 
 /// Checks the token of a request.
@@ -232,13 +249,12 @@ async fn verify(
     token: &str,
 ) -> Result<Grant> {
     let Some(verifier) = verifier else {
-        return Err(refused(
-            RefusalReason::BearerNotConfigured,
-            "bearer tokens are not configured",
-        ));
+        let text = "bearer tokens are not configured";
+        return Err(refused(RefusalReason::BearerNotConfigured, text).authentication_detail(text));
     };
     if !head.peer.tls && !verifier.config.allow_http {
-        return Err(refused(RefusalReason::Protocol, "bearer tokens are taken over TLS alone"));
+        let text = "bearer tokens are taken over TLS alone";
+        return Err(refused(RefusalReason::Protocol, text).authentication_detail(text));
     }
     verifier.grant(head, token).await
 }
@@ -252,11 +268,15 @@ fn refused(reason: RefusalReason, detail: impl Into<String>) -> StorageError {
         .refused_for(reason)
 }
 
-/// The same for a version that does not know challenges. What it is told of the cause is nothing, as recorded.
+/// The same for a version that does not know challenges. What it is told of the cause is nothing in its message, as
+/// recorded of tables.
 fn without_challenge(error: &StorageError) -> StorageError {
     let detail = std::error::Error::source(error).map_or(String::new(), ToString::to_string);
     let reason = error.refusal().unwrap_or(RefusalReason::MalformedCredentials);
-    StorageError::new(ErrorCode::AuthenticationFailed).caused_by(detail).refused_for(reason)
+    StorageError::new(ErrorCode::AuthenticationFailed)
+        .caused_by(detail)
+        .refused_for(reason)
+        .with_elements_of(error)
 }
 
 /// Tells a client without valid credentials where to get some.

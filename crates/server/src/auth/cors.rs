@@ -1,8 +1,8 @@
 //! Cross-origin requests: the preflight, and the headers on real ones.
 
 use http::header::{ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
-use http::{HeaderName, HeaderValue};
-use tavola_wire::cors;
+use http::{HeaderName, HeaderValue, StatusCode};
+use tavola_wire::{Service, cors};
 
 use crate::auth::accounts::Account;
 use crate::error::Result;
@@ -30,7 +30,7 @@ pub(crate) fn preflight(account: &Account, head: &RequestHead<'_>) -> Result<Rep
         head.header(&ACCESS_CONTROL_REQUEST_METHOD),
         head.header(&ACCESS_CONTROL_REQUEST_HEADERS),
     )?;
-    let mut reply = empty(http::StatusCode::OK);
+    let mut reply = empty(StatusCode::OK);
     let headers = reply.headers_mut();
     headers.insert(ALLOW_ORIGIN, text(&answer.allow_origin));
     headers.insert(ALLOW_METHODS, text(&answer.allow_methods));
@@ -53,9 +53,18 @@ pub(crate) fn add_headers(account: &Account, head: &RequestHead<'_>, reply: &mut
     if cors::vary_origin(&properties.cors, head.method) {
         reply.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Origin"));
     }
-    let Some(origin) = head.header(&ORIGIN) else { return };
-    let Some(answer) = cors::actual(&properties.cors, origin, head.method) else { return };
+    let origin = head.header(&ORIGIN);
+    let answer = match (origin, head.service) {
+        (Some(origin), _) => cors::actual(&properties.cors, origin, head.method),
+        (None, Service::Table) => None,
+        (None, Service::Blob | Service::Queue) => {
+            cors::without_origin(&properties.cors, head.method)
+        }
+    };
+    let Some(answer) = answer else { return };
     let exposed = answer.expose_headers(reply.headers().keys().map(HeaderName::as_str));
+    // As recorded of queues.
+    let exposed = exposed.filter(|_| origin.is_some() || !is_error(reply.status()));
     let headers = reply.headers_mut();
     headers.insert(ALLOW_ORIGIN, text(&answer.allow_origin));
     if let Some(exposed) = exposed {
@@ -64,4 +73,8 @@ pub(crate) fn add_headers(account: &Account, head: &RequestHead<'_>, reply: &mut
     if answer.allow_credentials {
         headers.insert(ALLOW_CREDENTIALS, TRUE);
     }
+}
+
+fn is_error(status: StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
 }

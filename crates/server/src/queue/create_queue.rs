@@ -3,10 +3,9 @@
 use http::StatusCode;
 use tavola_wire::ErrorCode;
 use tavola_wire::queue::QueueName;
-use tavola_wire::queue::metadata::Metadata;
 
 use super::errors::of_queue;
-use super::replies;
+use super::{metadata, replies};
 use crate::auth::permit::Permit;
 use crate::context::RequestContext;
 use crate::error::Result;
@@ -19,7 +18,7 @@ pub(super) async fn run(
     _permit: Permit<'_>,
     name: &QueueName<'_>,
 ) -> Result<Reply> {
-    let metadata = Metadata::from_headers(context.head.headers())?;
+    let metadata = metadata::of_request(context.head)?;
     let (state, account) = (context.state, context.account.id);
     let now = context.stamp();
     loop {

@@ -19,13 +19,14 @@ mod service_stats;
 mod update_message;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use hyper::body::Incoming;
 use tavola_wire::auth::SignedIdentifier;
 use tavola_wire::auth::sas::{Addressed, VerifiedSas};
-use tavola_wire::queue::{QueueName, ResourcePath};
+use tavola_wire::queue::{QueueName, ResourcePath, parameters};
 use tavola_wire::verb::Verb;
-use tavola_wire::{Service, StorageError};
+use tavola_wire::{ErrorCode, Service, StorageError};
 
 use crate::auth::accounts::Account;
 use crate::auth::permit::{Access, Permit};
@@ -94,6 +95,28 @@ impl Operation for QueueOperation<'_> {
         permit: Permit<'_>,
         _: Option<BodyStream<'_, Incoming>>,
     ) -> Result<Reply> {
+        let running = self.answer(context, permit);
+        match parameters::timeout(&context.head.query)? {
+            None => running.await,
+            Some(limit) => within(context.started + limit, running).await,
+        }
+    }
+}
+
+/// What comes of an operation, if it comes in time. One that writes may be done all the same, as when its answer is lost on
+/// the way.
+///
+/// # Errors
+/// 500 `OperationTimedOut`.
+async fn within(deadline: Instant, running: impl Future<Output = Result<Reply>>) -> Result<Reply> {
+    match tokio::time::timeout_at(deadline.into(), running).await {
+        Ok(answered) => answered,
+        Err(_) => Err(ErrorCode::OperationTimedOut.into()),
+    }
+}
+
+impl QueueOperation<'_> {
+    async fn answer(self, context: &RequestContext<'_>, permit: Permit<'_>) -> Result<Reply> {
         let body = &context.body;
         match self {
             Self::ListQueues => Box::pin(list_queues::run(context, permit)).await,
@@ -119,5 +142,24 @@ impl Operation for QueueOperation<'_> {
                 Box::pin(delete_message::run(context, permit, &address)).await
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_operation_has_the_time_that_its_client_gives_it() {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+        let takes = |seconds| async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            Ok(replies::no_content())
+        };
+        assert_eq!(within(deadline.into_std(), takes(4)).await.unwrap().status(), 204);
+        let late = within(deadline.into_std(), takes(2)).await.unwrap_err();
+        assert_eq!(late.code(), ErrorCode::OperationTimedOut);
     }
 }

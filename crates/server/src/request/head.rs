@@ -10,7 +10,7 @@ use tavola_wire::uri::{Address, AddressRules, QueryString};
 use tavola_wire::verb::Verb;
 use tavola_wire::{Service, ServiceVersion};
 
-use super::respond;
+use super::{header_case, respond};
 use crate::error::Result;
 use crate::request::signed_query::{HeadQuery, RecalledQuery};
 
@@ -90,6 +90,17 @@ impl<'a> RequestHead<'a> {
     pub(crate) fn headers(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         let headers = self.parts.headers.iter();
         headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+    }
+
+    /// The headers whose names begin like this (in lower case), with their names as they were written.
+    pub(crate) fn headers_as_written(&self, prefix: &str) -> Vec<(String, &'a str)> {
+        let written = header_case::names_as_written(self.parts, prefix);
+        let as_written = |name: &str| {
+            let written = written.iter().find(|written| written.eq_ignore_ascii_case(name));
+            written.map_or(name, String::as_str).to_owned()
+        };
+        let headers = self.headers().filter(|(name, _)| name.starts_with(prefix));
+        headers.map(|(name, value)| (as_written(name), value)).collect()
     }
 
     pub(crate) fn has_header(&self, name: &HeaderName) -> bool {

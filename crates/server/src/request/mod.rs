@@ -2,6 +2,7 @@
 
 pub(crate) mod body;
 pub(crate) mod head;
+pub(crate) mod header_case;
 pub(crate) mod ids;
 pub(crate) mod notes;
 pub(crate) mod redact;

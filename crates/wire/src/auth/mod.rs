@@ -11,3 +11,7 @@ pub mod shared_key;
 
 pub use key::{AccountKey, Signature, is_same_secret};
 pub use policy::{AccessPolicy, SignedIdentifier};
+
+/// The string that should have been signed is told up to this length: more than that of any client, and strangers do not
+/// get answers as large as what they may send.
+const STRING_TOLD_BYTES_MAX: usize = 16 * 1024;

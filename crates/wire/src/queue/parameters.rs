@@ -1,7 +1,10 @@
 //! The parameters of the operations: what they mean, their defaults and their ranges.
 
+use std::time::Duration;
+
 use crate::error::{ErrorCode, Result, StorageError};
 use crate::uri::QueryString;
+use crate::uri::query::TIMEOUT_SECONDS_MAX;
 use crate::version::ServiceVersion;
 
 /// The longest time that a message is hidden, and how long one lives if nothing is said: seven days.
@@ -15,6 +18,7 @@ const VISIBILITY_OF_GET: i64 = 30;
 
 const NUMBER_OF_MESSAGES: &str = "numofmessages";
 const VISIBILITY_TIMEOUT: &str = "visibilitytimeout";
+const TIMEOUT: &str = "timeout";
 const MESSAGE_TTL: &str = "messagettl";
 const MAX_RESULTS: &str = "maxresults";
 const POP_RECEIPT: &str = "popreceipt";
@@ -104,6 +108,19 @@ pub fn pop_receipt<'q>(query: &'q QueryString<'_>) -> Result<&'q str> {
         StorageError::new(ErrorCode::MissingRequiredQueryParameter)
             .element("QueryParameterName", POP_RECEIPT)
     })
+}
+
+/// How long the client lets an operation take, at most [`TIMEOUT_SECONDS_MAX`]; `None` if it does not say.
+///
+/// # Errors
+/// 400 `OutOfRangeQueryParameterValue`, 400 `InvalidQueryParameterValue`.
+pub fn timeout(query: &QueryString<'_>) -> Result<Option<Duration>> {
+    if query.parameter(TIMEOUT).is_none_or(str::is_empty) {
+        return Ok(None);
+    }
+    let seconds = ranged(query, TIMEOUT, 1, i64::from(i32::MAX))?;
+    let capped = |seconds: i64| seconds.unsigned_abs().min(TIMEOUT_SECONDS_MAX);
+    Ok(seconds.map(|seconds| Duration::from_secs(capped(seconds))))
 }
 
 /// Whether `peekonly` asks to leave everything as it is.
@@ -287,6 +304,26 @@ mod tests {
         for raw in ["numofmessages=", "numofmessages=x", "numofmessages=1.5", "numofmessages=%2B1"]
         {
             assert!(told(get(raw)).starts_with("InvalidQueryParameterValue"), "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_is_some_seconds_and_no_more_than_thirty() {
+        let seconds = |raw| timeout(&query(raw)).map(|time| time.map(|time| time.as_secs()));
+        assert_eq!(seconds("").unwrap(), None);
+        assert_eq!(seconds("timeout=").unwrap(), None);
+        assert_eq!(seconds("Timeout=1").unwrap(), Some(1));
+        assert_eq!(seconds("timeout=30").unwrap(), Some(30));
+        assert_eq!(seconds("timeout=2147483647").unwrap(), Some(30));
+        for (raw, expected) in [
+            ("timeout=0", "OutOfRangeQueryParameterValue timeout 0 1 2147483647"),
+            ("timeout=-5", "OutOfRangeQueryParameterValue timeout -5 1 2147483647"),
+            (
+                "timeout=soon",
+                "InvalidQueryParameterValue timeout soon Failed to parse query parameter as integer",
+            ),
+        ] {
+            assert_eq!(told(seconds(raw)), expected, "{raw}");
         }
     }
 

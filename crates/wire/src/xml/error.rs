@@ -1,7 +1,10 @@
 //! The bodies of errors in XML: the OData error document of tables, and the plain one of queues and blobs.
 
-use super::document::{self, BYTE_ORDER_MARK, DECLARATION, escape, write_leaf};
+use super::document::{self, BYTE_ORDER_MARK, DECLARATION, escape, is_xml_char, write_leaf};
 use crate::error::{ErrorCode, StorageError};
+
+/// Why somebody is not authenticated.
+pub(crate) const AUTHENTICATION_ERROR_DETAIL: &str = "AuthenticationErrorDetail";
 
 /// Writes the document. `time` has seven fraction digits; the request id is the one of
 /// `x-ms-request-id`.
@@ -27,10 +30,13 @@ pub fn write_plain(error: &StorageError, request_id: &str, time: &str) -> String
     write_leaf(&mut out, "Code", error.code().as_str());
     let message = [error.message(), "\nRequestId:", request_id, "\nTime:", time].concat();
     write_leaf(&mut out, "Message", &message);
-    let mut has_elements = false;
+    let has_elements = error.elements().next().is_some();
     for (name, text) in error.elements() {
-        has_elements = true;
         write_element(&mut out, name, text);
+    }
+    let told = error.explanation().filter(|_| error.is_authentication_failure() && !has_elements);
+    if let Some(explanation) = told {
+        write_element(&mut out, AUTHENTICATION_ERROR_DETAIL, &explanation);
     }
     // Of a document that is well-formed and means nothing, the live service says this much.
     if error.code() == ErrorCode::InvalidXmlDocument && !has_elements {
@@ -44,7 +50,8 @@ fn write_element(out: &mut String, name: &str, text: &str) {
     if text.is_empty() {
         out.extend(["<", name, " />"]);
     } else {
-        write_leaf(out, name, text);
+        // It may repeat what was sent, and not all of that can stand in a document.
+        write_leaf(out, name, &text.replace(|char| !is_xml_char(char), "\u{fffd}"));
     }
 }
 
@@ -81,6 +88,27 @@ mod tests {
         let end =
             "</Message><LineNumber>0</LineNumber><LinePosition>0</LinePosition><Reason /></Error>";
         assert!(document.ends_with(end), "{document}");
+    }
+
+    #[test]
+    fn those_who_are_not_authenticated_are_told_why() {
+        let told = |error: StorageError| {
+            let document = write_plain(&error, "id", "time");
+            let start = document.find("</Message>").unwrap() + "</Message>".len();
+            document[start..].to_owned()
+        };
+        let failed = || StorageError::new(ErrorCode::AuthenticationFailed);
+        assert_eq!(told(failed().caused_by("a secret")), "</Error>");
+        let element = |text: &str| {
+            format!("<AuthenticationErrorDetail>{text}</AuthenticationErrorDetail></Error>")
+        };
+        assert_eq!(told(failed().explained_by("too late")), element("too late"));
+        let both = failed().explained_by("too late").authentication_detail("as the service says");
+        assert_eq!(told(both), element("as the service says"));
+        let hostile = failed().authentication_detail("a\u{1}</Error>\n");
+        assert_eq!(told(hostile), element("a\u{fffd}&lt;/Error&gt;\n"));
+        let other = StorageError::new(ErrorCode::InvalidInput).explained_by("no reason to tell");
+        assert_eq!(told(other), "</Error>");
     }
 
     /// The recorded body in the reference, section 11.1.

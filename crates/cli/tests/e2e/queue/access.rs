@@ -6,7 +6,7 @@ use tavola_wire::auth::shared_key::Scheme;
 
 use super::client::{QueueClient, document, key, shared_client};
 use crate::server::bearer::{Issuer, claims, serve};
-use crate::support::http::Response;
+use crate::support::http::{Response, between};
 use crate::support::{ACCOUNT, Credentials, encode, minutes_from_now};
 
 fn with_token(client: &QueueClient, queue: &str, letters: &str) -> QueueClient {
@@ -75,13 +75,27 @@ fn a_token_of_a_queue_allows_what_its_letters_say() {
     assert_eq!(refused.expect_error(403, "AuthorizationFailure").body.len(), 246);
     // Of another queue it says nothing, whether that exists or not.
     let other = owner.new_queue();
-    reader
-        .get(format!("/{other}/messages?peekonly=true"))
-        .expect_error(403, "AuthenticationFailed");
+    let refused = reader.get(format!("/{other}/messages?peekonly=true"));
+    let refused = refused.expect_error(403, "AuthenticationFailed");
+    let signed = format!("\n/queue/{ACCOUNT}/{other}\n\n");
+    let told = detail(&refused);
+    assert!(told.starts_with("Signature did not match. String to sign used was r\n"), "{told}");
+    assert!(told.contains(&signed), "{told}");
     let permissions = Permissions::parse_queue("r").expect("letters");
     let spec = QueueSasSpec::new(&queue, permissions, minutes_from_now(-1));
     let late = owner.with(Credentials::Sas(spec.sign(ACCOUNT, &key())));
-    late.get(format!("/{queue}?comp=metadata")).expect_error(403, "AuthenticationFailed");
+    let refused = late.get(format!("/{queue}?comp=metadata"));
+    let refused = refused.expect_error(403, "AuthenticationFailed");
+    let start = "Signature not valid in the specified time frame: Expiry [";
+    assert!(detail(&refused).starts_with(start), "{}", refused.text());
+}
+
+/// What a refusal says of its cause.
+#[track_caller]
+fn detail(refused: &Response) -> &str {
+    let (start, end) =
+        ("</Message><AuthenticationErrorDetail>", "</AuthenticationErrorDetail></Error>");
+    between(refused.text(), start, end).unwrap_or_else(|| panic!("no detail: {}", refused.text()))
 }
 
 /// Section 7.3.
@@ -173,11 +187,62 @@ fn signatures_cover_the_request() {
     let wrong = tavola_wire::auth::AccountKey::from_base64("AAAA").unwrap();
     let stranger = owner.with(Credentials::Key(Scheme::SharedKey, wrong));
     let refused = stranger.get(format!("/{queue}?comp=metadata"));
-    refused.expect_error(403, "AuthenticationFailed");
+    let refused = refused.expect_error(403, "AuthenticationFailed");
+    let told = detail(&refused);
+    assert!(
+        told.starts_with("The MAC signature found in the HTTP request is not the same as any "),
+        "{told}"
+    );
+    let signed = between(told, "Server used following string to sign: 'GET\n", "'.");
+    let end = format!("/{ACCOUNT}/{ACCOUNT}/{queue}\ncomp:metadata");
+    assert!(signed.is_some_and(|signed| signed.ends_with(&end)), "{told}");
+    let late = owner.request("GET", format!("/{queue}?comp=metadata"));
+    let date = "Thu, 03 Sep 2020 18:50:45 GMT";
+    let refused = late.header("x-ms-date", date).send().expect_error(403, "AuthenticationFailed");
+    assert_eq!(detail(&refused), format!("Request date header too old: '{date}'"));
     // An empty type is signed as such, and anything is taken for XML.
     let request = owner.request("POST", format!("/{queue}/messages"));
     let request = request.header("Content-Type", "application/atom+xml;charset=\"utf-8\"");
     request.body(document("b")).send().expect(201);
+}
+
+/// What a refusal says of its cause may go into a log.
+#[test]
+fn no_refusal_repeats_a_signature() {
+    let owner = shared_client();
+    let queue = owner.new_queue();
+    let wrong = tavola_wire::auth::AccountKey::from_base64("AAAA").unwrap();
+    let token = QueueSasSpec::new(
+        &queue,
+        Permissions::parse_queue("r").expect("letters"),
+        minutes_from_now(30),
+    );
+    let token = token.sign(ACCOUNT, &wrong);
+    let signature = between(&format!("{token}&"), "sig=", "&").expect("a signature").to_owned();
+    let decoded = signature.replace("%2B", "+").replace("%2F", "/").replace("%3D", "=");
+    let path = format!("/{queue}?comp=metadata");
+    let stranger = owner.with(Credentials::Key(Scheme::SharedKey, wrong.clone()));
+    let by_token = owner.with(Credentials::Sas(token.clone()));
+    // In the query, where it is signed by the header; and in the URL of a source.
+    let source = format!("https://acct.blob.example/c/b?{token}");
+    for answer in [
+        by_token.get(&path),
+        stranger.get(format!("{path}&{token}")),
+        stranger.request("GET", &path).header("x-ms-copy-source", source).send(),
+    ] {
+        let answer = answer.expect_error(403, "AuthenticationFailed");
+        assert!(!answer.text().contains(&signature), "{}", answer.text());
+        assert!(!answer.text().contains(&decoded), "{}", answer.text());
+    }
+    // That of the header itself.
+    let date = httpdate::fmt_http_date(crate::support::now());
+    let sent = stranger.request("GET", &path).header("x-ms-date", &*date).into_bytes();
+    let sent = String::from_utf8(sent).unwrap();
+    let signature = between(&sent, &format!("SharedKey {ACCOUNT}:"), "\r\n").expect("a header");
+    let refused = stranger.request("GET", &path).header("x-ms-date", &*date).send();
+    let refused = refused.expect_error(403, "AuthenticationFailed");
+    assert!(!refused.text().contains(signature), "{}", refused.text());
+    assert!(detail(&refused).contains(&date), "{}", refused.text());
 }
 
 /// Section 7.6: a role for queues says nothing of tables, and the other way round.
@@ -211,6 +276,16 @@ fn roles_of_queues_are_for_queues() {
         let client = owner.with(token(role));
         assert_eq!(allowed(&attempts(&client, &owner, &queue)), expected, "{role}");
         owner.delete(format!("/{queue}/messages")).expect(204);
+    }
+    for (claim, value, expected) in [
+        ("aud", "https://else.example", "Audience validation failed. Audience did not match."),
+        ("iss", "https://evil.example/", "Issuer validation failed. Issuer did not match."),
+    ] {
+        let mut claims = claims(&["Storage Queue Data Reader"]);
+        claims[claim] = value.into();
+        let bearer = owner.with(Credentials::Bearer(issuer.token(&claims)));
+        let refused = bearer.get("/?comp=list").expect_error(401, "InvalidAuthenticationInfo");
+        assert_eq!(detail(&refused), expected);
     }
     let contributor = owner.with(token("Storage Queue Data Contributor"));
     let properties = "/?restype=service&comp=properties";

@@ -184,6 +184,16 @@ impl Request<'_> {
         }
     }
 
+    /// What [`Request::send`] would send.
+    pub(super) fn into_bytes(mut self) -> Vec<u8> {
+        self.sign();
+        let mut bytes = Vec::new();
+        let written =
+            http::write(&mut bytes, &self.method, &self.target, &self.headers, &self.body);
+        written.expect("memory takes all");
+        bytes
+    }
+
     fn has(&self, name: &str) -> bool {
         self.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
     }
@@ -197,7 +207,8 @@ impl Request<'_> {
     fn sign(&mut self) {
         self.default("Host", self.client.server.queue_address().to_string());
         self.default("x-ms-version", VERSION);
-        if !self.body.is_empty() || matches!(self.method.as_str(), "PUT" | "POST") {
+        let has_length = !self.body.is_empty() || matches!(self.method.as_str(), "PUT" | "POST");
+        if has_length && !self.has("Transfer-Encoding") {
             self.default("Content-Length", self.body.len().to_string());
         }
         match &self.client.credentials {

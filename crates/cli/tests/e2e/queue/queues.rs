@@ -1,7 +1,10 @@
 //! Queues themselves: create, delete, metadata, access policies, lists.
 
-use super::client::{QueueClient, shared_client, unused_name};
-use crate::support::http::{Response, between};
+use std::io::{BufReader, Write};
+use std::net::TcpStream;
+
+use super::client::{QueueClient, document, shared_client, unused_name};
+use crate::support::http::{self, Response, between};
 use crate::support::{ACCOUNT, Launch};
 
 fn create(client: &QueueClient, name: &str, metadata: &[(&str, &str)]) -> Response {
@@ -98,6 +101,73 @@ fn metadata_are_replaced_as_a_whole() {
     client.request("PUT", &missing).send().expect_error(404, "QueueNotFound");
     let head = client.request("HEAD", &missing).send().expect(404);
     assert_eq!(head.header("x-ms-error-code"), Some("QueueNotFound"));
+}
+
+/// The names of the metadata that an answer has, as they were written.
+fn metadata_names(answer: &Response) -> Vec<&str> {
+    let names = answer.headers.iter().map(|(name, _)| name.as_str());
+    names.filter(|name| name.to_ascii_lowercase().starts_with("x-ms-meta-")).collect()
+}
+
+/// Section 5.3.
+#[test]
+fn names_of_metadata_keep_their_case() {
+    let server = std::sync::Arc::new(Launch::new().start());
+    let client = QueueClient::new(&server);
+    let (queue, path) = ("cased", "/cased?comp=metadata");
+    let pairs = [("MyName", "1"), ("plain", "2"), ("UPPER_case", "3")];
+    create(&client, queue, &pairs).expect(201);
+    let written = ["x-ms-meta-MyName", "x-ms-meta-plain", "x-ms-meta-UPPER_case"];
+    for method in ["GET", "HEAD"] {
+        let answer = client.request(method, path).send().expect(200);
+        assert_eq!(metadata_names(&answer), written);
+        assert!(answer.headers.iter().any(|(name, _)| name == "x-ms-version"), "{answer:?}");
+    }
+    let listed =
+        "<Metadata><MyName>1</MyName><plain>2</plain><UPPER_case>3</UPPER_case></Metadata>";
+    let list = client.get("/?comp=list&include=metadata").expect(200);
+    assert!(list.text().contains(listed), "{}", list.text());
+    // The same in another case is the same, and changes nothing.
+    create(&client, queue, &[("MYNAME", "1"), ("Plain", "2"), ("upper_case", "3")]).expect(204);
+    server.crash_and_restart();
+    let client = QueueClient::new(&server);
+    assert_eq!(metadata_names(&client.get(path).expect(200)), written);
+    // What begins the name has no case of its own.
+    let set = client.request("PUT", path).header("X-MS-META-myName", "4");
+    set.send().expect(204);
+    let answer = client.get(path).expect(200);
+    assert_eq!(metadata_names(&answer), ["x-ms-meta-myName"]);
+    assert_eq!(answer.header("x-ms-meta-myname"), Some("4"));
+}
+
+/// Requests that are sent without waiting for answers, with a body in chunks between them that looks like one.
+#[test]
+fn each_request_has_its_own_names() {
+    let client = shared_client();
+    let names = ["First", "fIRST", "first", "FIRST"];
+    let queues: Vec<_> = names.iter().map(|_| client.new_queue()).collect();
+    let mut bytes = Vec::new();
+    for (queue, name) in queues.iter().zip(names) {
+        let path = format!("/{queue}?comp=metadata");
+        let header = format!("x-ms-meta-{name}");
+        bytes.extend(client.request("PUT", &path).header(&header, name).into_bytes());
+        let text = document("PUT / HTTP/1.1\r\nx-ms-meta-FiRsT: x\r\n\r\n");
+        let put = client.request("POST", format!("/{queue}/messages"));
+        bytes.extend(put.header("Transfer-Encoding", "chunked").into_bytes());
+        bytes.extend(format!("{:x}\r\n{text}\r\n0\r\n\r\n", text.len()).into_bytes());
+        bytes.extend(client.request("GET", &path).into_bytes());
+    }
+    let stream = TcpStream::connect(client.server().queue_address()).unwrap();
+    let mut stream = BufReader::new(stream);
+    stream.get_mut().write_all(&bytes).unwrap();
+    for name in names {
+        for status in [204, 201] {
+            http::read(&mut stream).unwrap().expect(status);
+        }
+        let answer = http::read(&mut stream).unwrap().expect(200);
+        assert_eq!(metadata_names(&answer), [format!("x-ms-meta-{name}")]);
+        assert_eq!(answer.header("x-ms-meta-first"), Some(name));
+    }
 }
 
 #[test]

@@ -45,6 +45,54 @@ fn properties_are_kept_and_those_of_tables_are_others() {
     assert_eq!(again.text(), stored.text());
 }
 
+/// Section 9: what is for all is said to all who read, be they browsers or not.
+#[test]
+fn a_rule_for_all_is_told_without_an_origin() {
+    let server = std::sync::Arc::new(Launch::new().start());
+    let client = QueueClient::new(&server);
+    let queue = client.new_queue();
+    let rule = "<CorsRule><AllowedMethods>GET,PUT</AllowedMethods><AllowedOrigins>*</AllowedOrigins><AllowedHeaders>*</AllowedHeaders><ExposedHeaders>*</ExposedHeaders><MaxAgeInSeconds>60</MaxAgeInSeconds></CorsRule>";
+    let body = format!("<StorageServiceProperties><Cors>{rule}</Cors></StorageServiceProperties>");
+    client.request("PUT", PROPERTIES).body(&*body).send().expect(202);
+    let (allowed, exposed) = ("access-control-allow-origin", "access-control-expose-headers");
+    let path = format!("/{queue}?comp=metadata");
+    let told = client.get(&path).expect(200);
+    assert_eq!(told.header(allowed), Some("*"));
+    assert!(told.header(exposed).is_some_and(|names| names.contains("x-ms-request-id")));
+    let missing = client.get("/no-such-queue?comp=metadata").expect(404);
+    assert_eq!((missing.header(allowed), missing.header(exposed)), (Some("*"), None));
+    for answer in [&told, &missing] {
+        assert_eq!(answer.header("vary"), None);
+        assert_eq!(answer.header("access-control-allow-credentials"), None);
+    }
+    // A write is not told, nor is a method that the rule does not name.
+    for method in ["PUT", "HEAD"] {
+        assert_eq!(client.request(method, &path).send().header(allowed), None, "{method}");
+    }
+    let browser = client.request("PUT", &path).header("Origin", "https://a.example").send();
+    assert_eq!(browser.expect(204).header(allowed), Some("*"));
+    // Of tables it is not known.
+    let tables = crate::support::Client::new(&server);
+    tables.request("PUT", PROPERTIES).body("application/xml", &*body).send().expect(202);
+    assert_eq!(tables.get("/Tables").send().expect(200).header(allowed), None);
+}
+
+#[test]
+fn a_timeout_is_a_number_of_seconds() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    for seconds in ["1", "30", "90"] {
+        client.get(format!("/{queue}/messages?timeout={seconds}")).expect(200);
+    }
+    let refused = client.request("PUT", format!("/{queue}?timeout=0")).send();
+    let refused = refused.expect_error(400, "OutOfRangeQueryParameterValue");
+    let told = "<QueryParameterName>timeout</QueryParameterName><QueryParameterValue>0</QueryParameterValue>";
+    assert!(refused.text().contains(told), "{}", refused.text());
+    let refused = client.put(&queue, "text", "?timeout=soon");
+    refused.expect_error(400, "InvalidQueryParameterValue");
+    assert_eq!(client.count(&queue), 0);
+}
+
 #[test]
 fn the_secondary_reads_and_never_writes() {
     let client = shared_client();

@@ -19,6 +19,9 @@ pub(crate) const MINIMAL: &str = "application/json;odata=minimalmetadata";
 pub(crate) const FULL: &str = "application/json;odata=fullmetadata";
 pub(crate) const NONE: &str = "application/json;odata=nometadata";
 
+pub(crate) const NEXT_PARTITION_KEY: &str = "x-ms-continuation-NextPartitionKey";
+pub(crate) const NEXT_ROW_KEY: &str = "x-ms-continuation-NextRowKey";
+
 /// How requests prove who sends them.
 #[derive(Clone, Debug)]
 pub(crate) enum Credentials {
@@ -153,6 +156,31 @@ impl Client {
     /// One page.
     pub(crate) fn query(&self, table: &str, options: &[(&str, &str)]) -> Request<'_> {
         self.get(format!("/{table}(){}", query_string(options)))
+    }
+
+    /// All pages of a query, from token to token; `ask` sends the request for each.
+    #[track_caller]
+    pub(crate) fn pages<'c>(
+        &'c self,
+        table: &str,
+        options: &[(&str, &str)],
+        mut ask: impl FnMut(Request<'c>) -> Response,
+    ) -> Vec<Response> {
+        let mut pages = Vec::new();
+        let mut next: Option<(String, String)> = None;
+        loop {
+            let mut options = options.to_vec();
+            if let Some((partition_key, row_key)) = &next {
+                options.push(("NextPartitionKey", partition_key));
+                options.push(("NextRowKey", row_key));
+            }
+            let page = ask(self.query(table, &options)).expect(200);
+            next = next_tokens(&page);
+            pages.push(page);
+            if next.is_none() {
+                return pages;
+            }
+        }
     }
 
     /// The matches of a filter, which must fit on one page.
@@ -374,6 +402,21 @@ pub(crate) fn encode(text: &str) -> String {
 #[track_caller]
 pub(crate) fn values(page: &Response) -> Vec<Value> {
     page.json()["value"].as_array().expect("a page has a list").clone()
+}
+
+/// The tokens of a page, checked for their form.
+#[track_caller]
+pub(crate) fn next_tokens(page: &Response) -> Option<(String, String)> {
+    let partition_key = page.header(NEXT_PARTITION_KEY)?;
+    let row_key = page.header(NEXT_ROW_KEY).expect("both or none");
+    for token in [partition_key, row_key] {
+        let mut fields = token.splitn(3, '!');
+        assert_eq!(fields.next(), Some("1"), "{token}");
+        let length: usize = fields.next().and_then(|text| text.parse().ok()).expect("a length");
+        assert_eq!(fields.next().map(str::len), Some(length), "{token}");
+        assert!(!token.contains([' ', ';', '=']), "{token}");
+    }
+    Some((partition_key.to_owned(), row_key.to_owned()))
 }
 
 pub(crate) fn row_keys(entities: &[Value]) -> Vec<String> {

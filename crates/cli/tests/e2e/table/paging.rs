@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::support::client::{query_string, values};
-use crate::support::{Batch, Client, Launch, Response, shared_client};
-
-const NEXT_PARTITION_KEY: &str = "x-ms-continuation-NextPartitionKey";
-const NEXT_ROW_KEY: &str = "x-ms-continuation-NextRowKey";
+use crate::support::client::{NEXT_PARTITION_KEY, NEXT_ROW_KEY, next_tokens, query_string, values};
+use crate::support::{Batch, Client, Launch, shared_client};
 
 /// 2,500 rows in five partitions.
 fn large_table(client: &Client) -> String {
@@ -30,43 +27,21 @@ fn large_table(client: &Client) -> String {
     table
 }
 
-/// The tokens of a page, checked for their form.
-fn tokens(page: &Response) -> Option<(String, String)> {
-    let partition_key = page.header(NEXT_PARTITION_KEY)?;
-    let row_key = page.header(NEXT_ROW_KEY).expect("both or none");
-    for token in [partition_key, row_key] {
-        let mut fields = token.splitn(3, '!');
-        assert_eq!(fields.next(), Some("1"), "{token}");
-        let length: usize = fields.next().and_then(|text| text.parse().ok()).expect("a length");
-        assert_eq!(fields.next().map(str::len), Some(length), "{token}");
-        assert!(!token.contains([' ', ';', '=']), "{token}");
-    }
-    Some((partition_key.to_owned(), row_key.to_owned()))
-}
-
-/// All pages; `between` is done after each page.
+/// The entities of all pages; `between` is done after each page but the last.
 pub(crate) fn all_pages(
     client: &Client,
     table: &str,
     options: &[(&str, &str)],
     mut between: impl FnMut(),
 ) -> Vec<Vec<Value>> {
-    let mut pages = Vec::new();
-    let mut next: Option<(String, String)> = None;
-    loop {
-        let mut all = options.to_vec();
-        if let Some((partition_key, row_key)) = &next {
-            all.push(("NextPartitionKey", partition_key));
-            all.push(("NextRowKey", row_key));
+    let mut is_first = true;
+    let pages = client.pages(table, options, |request| {
+        if !std::mem::take(&mut is_first) {
+            between();
         }
-        let page = client.query(table, &all).send().expect(200);
-        pages.push(values(&page));
-        next = tokens(&page);
-        if next.is_none() {
-            return pages;
-        }
-        between();
-    }
+        request.send()
+    });
+    pages.iter().map(values).collect()
 }
 
 #[track_caller]
@@ -118,7 +93,7 @@ fn a_last_full_page_has_no_token() {
     let pages = all_pages(&client, &table, &[("$top", "2")], || {});
     assert_eq!(pages.len(), 2);
     let page = client.query(&table, &[("$top", "4")]).send().expect(200);
-    assert_eq!(tokens(&page), None);
+    assert_eq!(next_tokens(&page), None);
 }
 
 /// 7: a token holds the next key, as the examples of the reference have it, and names no process.
@@ -179,7 +154,7 @@ fn tokens_survive_restart_and_crash() {
 
     // The row that a token names may be gone when it is used.
     let first = client.query(&table, &[("$top", "1")]).send().expect(200);
-    let (partition_key, row_key) = tokens(&first).expect("more");
+    let (partition_key, row_key) = next_tokens(&first).expect("more");
     client.remove(&table, ("p0", "0001"), "*").expect(204);
     let options = [
         ("$top", "1"),
@@ -208,7 +183,7 @@ fn a_page_ends_at_about_4_mib() {
         batch.send(&client).expect_done(10);
     }
     let page = client.query(&table, &[]).send().expect(200);
-    assert!(tokens(&page).is_some());
+    assert!(next_tokens(&page).is_some());
     assert!((3 << 20..6 << 20).contains(&page.body.len()), "{}", page.body.len());
     let pages = all_pages(&client, &table, &[], || {});
     assert_eq!(pages.iter().map(Vec::len).sum::<usize>(), 40);

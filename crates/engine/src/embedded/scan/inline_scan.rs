@@ -6,8 +6,8 @@
 //!
 //! Few rows can be much work all the same, for a slow disk, for a long filter, or because many were deleted between them
 //! that are not yet compacted: all of those are passed to find the next. A thread that answers connections must not be kept
-//! by that. So a scan that has to wait for the disk goes to the pool in between; where there are very many deletions
-//! scans do not begin here at all; and when first rows take too long too often, scans are left to the pool until no more
+//! by that. So a scan that has to wait for the disk goes to the pool in between; where there are very many
+//! [deletions](crate::embedded::store::Store::deletions) scans do not begin here at all; and when first rows take too long too often, scans are left to the pool until no more
 //! than one part in twenty of a thread's time has gone there. Not at once, for on a virtual machine time also passes
 //! without any work being done.
 
@@ -22,9 +22,6 @@ pub(crate) const STEP_BYTES: usize = 16 * 1024;
 
 /// Time after which a scan goes to the pool, be it work or waiting.
 pub(crate) const STEPS_TIME: Duration = Duration::from_millis(5);
-
-/// Deletions in tables up to which scans begin here. To pass that many takes some ten milliseconds.
-pub(crate) const DELETIONS_MAX: u64 = 100_000;
 
 /// Processor time that the first rows take at most if all is well.
 const LONG: Duration = Duration::from_millis(2);

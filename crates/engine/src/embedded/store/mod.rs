@@ -11,13 +11,14 @@
 pub(crate) mod compaction;
 pub(crate) mod compactor;
 mod database;
+pub(crate) mod deletions;
 pub(crate) mod disk_space;
 pub(crate) mod drop_range;
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -36,6 +37,7 @@ use crate::embedded::files::{folder, inventory, journal, manifest, store_record}
 use crate::embedded::options::{EmbeddedOptions, OpenError};
 use crate::embedded::stats::StoreFigures;
 use crate::embedded::store::database::{WHICH_FILE, open_database, unreadable};
+use crate::embedded::store::deletions::Deletions;
 use crate::embedded::store::disk_space::DiskSpace;
 use crate::{Error, KeyRange, Result};
 
@@ -65,7 +67,7 @@ pub(crate) struct Store {
     /// Whether everything written is compacted, and so no files will be replaced until the next commit.
     is_compacted: AtomicBool,
     /// Deletions in tables, as of the last look.
-    deletions: AtomicU64,
+    deletions: Deletions,
     journals: JournalLinks,
     mark: CleanMark,
     _lock: File,
@@ -110,7 +112,7 @@ impl Store {
             busy_strategy: Arc::new(compaction::leveled()),
             quiet_strategy: Arc::new(compaction::leveled().with_l0_threshold(1)),
             is_compacted: AtomicBool::new(false),
-            deletions: AtomicU64::new(0),
+            deletions: Deletions::new(),
             journals,
             mark: CleanMark::new(path, &store_path),
             _lock: lock,
@@ -135,7 +137,7 @@ impl Store {
             journal_bytes: self.database.journal_disk_space().unwrap_or(0),
             memtable_bytes: self.unflushed_bytes(),
             uncompacted_runs: self.uncompacted_runs() as u64,
-            deletions: self.deletions(),
+            deletions: self.deletions.total(),
             cache_bytes: self.database.cache_size(),
             cache_bytes_max: self.database.cache_capacity(),
             cache_hits: metrics.block_load_cached_count() as u64,
@@ -151,9 +153,9 @@ impl Store {
         Ok(value.map(Bytes::from))
     }
 
-    /// Deletions in tables that a scan may have to pass.
-    pub(crate) fn deletions(&self) -> u64 {
-        self.deletions.load(Ordering::Relaxed)
+    /// Deletions in tables that scans may have to pass.
+    pub(crate) fn deletions(&self) -> &Deletions {
+        &self.deletions
     }
 
     /// The state after the last commit.
@@ -337,7 +339,9 @@ impl Store {
 
     /// Looks how many deletions there are in tables.
     pub(crate) fn count_deletions(&self) {
-        self.deletions.store(self.keyspace.tree.tombstone_count(), Ordering::Relaxed);
+        let version = self.keyspace.tree.current_version();
+        let tables = version.iter_tables().filter(|table| table.tombstone_count() > 0);
+        self.deletions.count(&tables.collect::<Vec<_>>());
     }
 
     pub(crate) fn set_compacted(&self, is_compacted: bool) {

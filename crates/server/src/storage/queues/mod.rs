@@ -113,15 +113,10 @@ impl Queues {
     ) -> Result<()> {
         let (queues, name) = (Arc::clone(self), name.clone().into_owned());
         detached(async move {
-            loop {
-                let (live, _closed) = queues.close_gate(account, &name).await?;
-                let found = queues.catalogue.find(account, &name).await?;
-                if found.store == live.store {
-                    queues.catalogue.drop_named(account, &name, now).await?;
-                    queues.registry.remove(live.store);
-                    return Ok(());
-                }
-            }
+            let (live, _closed) = queues.close_gate(account, &name).await?;
+            queues.catalogue.drop_named(account, &name, now).await?;
+            queues.registry.remove(live.store);
+            Ok(())
         })
         .await
     }
@@ -138,18 +133,11 @@ impl Queues {
     ) -> Result<()> {
         let (queues, name) = (Arc::clone(self), name.clone().into_owned());
         detached(async move {
-            loop {
-                let (live, _closed) = queues.close_gate(account, &name).await?;
-                let found = queues.catalogue.find(account, &name).await?;
-                // Else another Clear was quicker, and what came after it goes with this one.
-                if found.store == live.store {
-                    let renewed = queues.catalogue.renew_store(account, &name, live.store, now);
-                    let store = renewed.await?;
-                    queues.registry.remove(live.store);
-                    queues.registry.add_new(store);
-                    return Ok(());
-                }
-            }
+            let (live, _closed) = queues.close_gate(account, &name).await?;
+            let store = queues.catalogue.renew_store(account, &name, live.store, now).await?;
+            queues.registry.remove(live.store);
+            queues.registry.add_new(store);
+            Ok(())
         })
         .await
     }
@@ -396,9 +384,16 @@ impl Queues {
         account: AccountId,
         name: &QueueName<'_>,
     ) -> Result<(Arc<LiveQueue>, OwnedRwLockWriteGuard<()>)> {
-        let live = self.live(account, name).await?;
-        let closed = live.gate().write_owned().await;
-        Ok((live, closed))
+        loop {
+            let live = self.live(account, name).await?;
+            let closed = live.gate().write_owned().await;
+            // ORDER: looked up again behind the gate, as in `pass`. If another Clear was quicker, what came after it goes
+            // with this one.
+            let queue = self.catalogue.find(account, name).await?;
+            if queue.store == live.store {
+                return Ok((live, closed));
+            }
+        }
     }
 
     async fn live(&self, account: AccountId, name: &QueueName<'_>) -> Result<Arc<LiveQueue>> {

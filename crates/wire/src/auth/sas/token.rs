@@ -10,6 +10,7 @@ use super::grant::Grant;
 use super::ranges::KeyRangeLimit;
 use super::values::{IpRange, Permissions, Protocols, SasVersion};
 use super::{malformed, queue, refused, table};
+use crate::auth::STRING_TOLD_BYTES_MAX;
 use crate::auth::key::{AccountKey, Signature};
 use crate::auth::policy::{AccessPolicy, SignedIdentifier};
 use crate::auth::shared_key::http_date_text;
@@ -130,10 +131,11 @@ impl<'a> SasToken<'a> {
     /// # Errors
     /// 403 `AuthenticationFailed`.
     pub fn verify(self, account: &str, keys: &[AccountKey]) -> Result<VerifiedSas<'a>> {
-        if AccountKey::any_signed(keys, &self.string_to_sign(account), &self.signature) {
+        let string = self.string_to_sign(account);
+        if AccountKey::any_signed(keys, &string, &self.signature) {
             Ok(VerifiedSas(self))
         } else {
-            Err(wrong_key())
+            Err(wrong_key(&string))
         }
     }
 
@@ -313,11 +315,17 @@ impl VerifiedSas<'_> {
     }
 }
 
-/// Said to strangers too, so it says nothing.
-fn wrong_key() -> StorageError {
-    StorageError::new(ErrorCode::AuthenticationFailed)
+/// Said to strangers too, so it says nothing but what they sent: the string to sign is made of the token.
+fn wrong_key(string_to_sign: &str) -> StorageError {
+    let error = StorageError::new(ErrorCode::AuthenticationFailed)
         .caused_by("the signature does not match the token")
-        .refused_for(RefusalReason::WrongKey)
+        .refused_for(RefusalReason::WrongKey);
+    if string_to_sign.len() > STRING_TOLD_BYTES_MAX {
+        return error;
+    }
+    // As the live service puts it.
+    let text = "Signature did not match. String to sign used was ";
+    error.authentication_detail([text, string_to_sign].concat())
 }
 
 fn check_time(now: Ticks, start: Option<Ticks>, expiry: Ticks) -> Result<()> {

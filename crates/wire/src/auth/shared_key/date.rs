@@ -34,12 +34,12 @@ pub fn check_date(text: &str, now: Ticks) -> Result<()> {
         return Ok(());
     }
     let age = if date < now { "old" } else { "new" };
-    let text = format!(
-        "Request date header too {age}: '{}'. It is more than 15 minutes from the clock of the server, '{}'",
-        http_date_text(date),
-        http_date_text(now)
-    );
-    Err(refused(RefusalReason::ClockSkew, text))
+    // As the live service puts it.
+    let detail = format!("Request date header too {age}: '{}'", http_date_text(date));
+    let now = http_date_text(now);
+    let text =
+        format!("{detail}. It is more than 15 minutes from the clock of the server, '{now}'");
+    Err(refused(RefusalReason::ClockSkew, text).authentication_detail(detail))
 }
 
 /// A moment as HTTP writes it.
@@ -80,6 +80,10 @@ mod tests {
         for offset in [DATE_WINDOW_TICKS + 1, -DATE_WINDOW_TICKS - 1] {
             let error = check_date(DATE, Ticks(date.0 + offset)).unwrap_err();
             assert_eq!((error.code(), error.status()), (ErrorCode::AuthenticationFailed, 403));
+            let age = if offset > 0 { "old" } else { "new" };
+            let detail = format!("Request date header too {age}: '{DATE}'");
+            let elements: Vec<_> = error.elements().collect();
+            assert_eq!(elements, [("AuthenticationErrorDetail", &*detail)]);
         }
         for text in ["", "yesterday", "2020-09-03T18:50:45Z"] {
             assert!(check_date(text, date).is_err(), "{text}");

@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::{Scheme, authorization, header_order, primary_paths, refused, wrong_key};
+use crate::auth::STRING_TOLD_BYTES_MAX;
 use crate::auth::key::{AccountKey, Signature};
-use crate::error::Result;
+use crate::error::{Result, StorageError};
 use crate::refusal::RefusalReason;
 use crate::uri::percent::{decode_path, decode_query};
 use crate::uri::query::PARAMETERS_MAX;
@@ -141,7 +142,36 @@ impl<'a> LongSignedRequest<'a> {
         };
         let signed = is_signed(self.raw_path)
             || primary_paths(self.account, self.raw_path).any(|path| is_signed(&path));
-        if signed { Ok(()) } else { Err(wrong_key()) }
+        if signed { Ok(()) } else { Err(self.wrong_key(scheme)) }
+    }
+
+    /// With the string that a client has to sign, in the words of the live service. It is made of the request alone, and
+    /// told only if there is no secret in it: an answer goes into logs more easily than a request.
+    fn wrong_key(&self, scheme: Scheme) -> StorageError {
+        let string = self.string_to_sign(scheme);
+        if string.len() > STRING_TOLD_BYTES_MAX || self.has_secret() {
+            return wrong_key();
+        }
+        wrong_key().authentication_detail(format!(
+            "The MAC signature found in the HTTP request is not the same as any computed signature. Server used following \
+             string to sign: '{string}'."
+        ))
+    }
+
+    /// Whether there is a shared access signature in what is signed, be it in the URL of a source, or the key or token of
+    /// a customer.
+    fn has_secret(&self) -> bool {
+        let has_signature = |value: &str| {
+            let value = value.to_ascii_lowercase();
+            value.contains("sig=") || value.contains("sig%3d")
+        };
+        let of_parameter = |parameter: &Parameter<'_>| {
+            parameter.name == "sig" || has_signature(parameter.raw_value)
+        };
+        let of_header = |(name, value): &(Cow<'_, str>, &str)| {
+            name.ends_with("-key") || name.ends_with("-authorization") || has_signature(value)
+        };
+        self.parameters.iter().any(of_parameter) || self.storage.iter().any(of_header)
     }
 
     /// The readings of this request that differ, the service's own first.

@@ -401,6 +401,39 @@ fn a_query_that_cannot_be_signed_is_refused() {
 }
 
 #[test]
+fn a_wrong_signature_is_told_what_is_signed() {
+    let told = |target: &str, header| {
+        let headers = [header];
+        let request = queue("GET", target, &headers);
+        let wrong = AccountKey::from_bytes(b"other").sign("anything");
+        let refused = request.verify(Scheme::SharedKey, &wrong, &[dev_key()]).unwrap_err();
+        assert_eq!(refused.message(), ErrorCode::AuthenticationFailed.message());
+        let elements: Vec<_> = refused.elements().collect();
+        let text = match elements[..] {
+            [("AuthenticationErrorDetail", text)] => Some(text.to_owned()),
+            [] => None,
+            _ => panic!("{elements:?}"),
+        };
+        assert!(!text.as_ref().is_some_and(|text| text.contains(&wrong.to_base64())));
+        text
+    };
+    let plain = ("x-ms-meta-a", "b");
+    let string = queue("GET", "/q?comp=acl", &[plain]).string_to_sign(Scheme::SharedKey);
+    let text = told("/q?comp=acl", plain).expect("a text");
+    assert!(text.ends_with(&format!("string to sign: '{string}'.")), "{text}");
+    for (target, header) in [
+        ("/q?sv=2025-01-05&SIG=abc", plain),
+        ("/q?comp=%3Fsig%3Dabc", plain),
+        ("/q", ("x-ms-copy-source", "https://acct/c/b?sp=r&sig=abc")),
+        ("/q", ("x-ms-encryption-key", "abc")),
+        ("/q", ("x-ms-copy-source-authorization", "Bearer abc")),
+        ("/q", ("x-ms-meta-a", &"b".repeat(STRING_TOLD_BYTES_MAX))),
+    ] {
+        assert_eq!(told(target, header), None, "{target} {}", header.0);
+    }
+}
+
+#[test]
 fn a_query_is_not_printed() {
     let printed = format!("{:?}", request("GET", "/p?sig=secret", &[]));
     assert_eq!(printed, "LongSignedRequest(GET /p, ..)");

@@ -108,7 +108,7 @@ pub fn primary_paths(account: &str, raw_path: &str) -> impl Iterator<Item = Stri
     replaced.into_iter().chain(prefixed.map(str::to_owned))
 }
 
-/// The refusal of a signature. Said to strangers too, so it says nothing.
+/// The refusal of a signature. Said to strangers too, so it says nothing but what they sent.
 fn wrong_key() -> StorageError {
     StorageError::new(ErrorCode::AuthenticationFailed)
         .caused_by("the signature does not match the request")

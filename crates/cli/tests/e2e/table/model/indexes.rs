@@ -81,15 +81,7 @@ fn rows_as_text(
     hint: Option<&str>,
     mut random: Option<&mut Random>,
 ) -> String {
-    let mut rows: Vec<String> = Vec::new();
-    let mut next: Option<(String, String)> = None;
-    loop {
-        let mut options = options.to_vec();
-        if let Some((partition_key, row_key)) = &next {
-            options.push(("NextPartitionKey", partition_key));
-            options.push(("NextRowKey", row_key));
-        }
-        let request = client.query(table, &options);
+    let pages = client.pages(table, options, |request| {
         let request = request.accept(&format!("application/json;odata={level}"));
         let chosen = random.as_deref_mut().filter(|_| hint.is_none());
         let chosen = chosen.and_then(|random| random.one_in(2).then(|| *random.pick(&NAMES)));
@@ -98,18 +90,12 @@ fn rows_as_text(
             Some(hint) => request.header("x-tavola-index", hint),
             None => request,
         };
-        let page = request.send().expect(200);
+        request.send()
+    });
+    let lists = pages.iter().map(|page| {
         let list = page.text();
         let start = list.find("\"value\":[").expect("a list") + "\"value\":[".len();
-        let list = list[start..].strip_suffix("]}").expect("its end");
-        if !list.is_empty() {
-            rows.push(list.to_owned());
-        }
-        let token = |name| page.header(name).map(str::to_owned);
-        next =
-            token("x-ms-continuation-NextPartitionKey").zip(token("x-ms-continuation-NextRowKey"));
-        if next.is_none() {
-            return rows.join(",");
-        }
-    }
+        list[start..].strip_suffix("]}").expect("its end")
+    });
+    lists.filter(|list| !list.is_empty()).collect::<Vec<_>>().join(",")
 }

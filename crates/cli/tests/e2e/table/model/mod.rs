@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use self::filter::Filter;
 use self::store::{Change, Condition, Properties, Rows, Store, key};
-use crate::support::client::values;
+use crate::support::client::{Request, values};
 use crate::support::{Batch, Client, Launch, Random};
 
 const TABLES: [&str; 3] = ["alpha", "Beta", "gamma"];
@@ -287,24 +287,9 @@ pub(crate) fn all_matches(
     top: Option<usize>,
 ) -> Vec<Value> {
     let top = top.map(|top| top.to_string());
-    let mut found = Vec::new();
-    let mut next: Option<(String, String)> = None;
-    loop {
-        let mut options = vec![("$filter", filter)];
-        options.extend(top.as_deref().map(|top| ("$top", top)));
-        if let Some((partition_key, row_key)) = &next {
-            options.push(("NextPartitionKey", partition_key));
-            options.push(("NextRowKey", row_key));
-        }
-        let page = client.query(table, &options).send().expect(200);
-        found.extend(values(&page));
-        let token = |name| page.header(name).map(str::to_owned);
-        next =
-            token("x-ms-continuation-NextPartitionKey").zip(token("x-ms-continuation-NextRowKey"));
-        if next.is_none() {
-            return found;
-        }
-    }
+    let mut options = vec![("$filter", filter)];
+    options.extend(top.as_deref().map(|top| ("$top", top)));
+    client.pages(table, &options, Request::send).iter().flat_map(values).collect()
 }
 
 #[track_caller]
