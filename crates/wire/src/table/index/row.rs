@@ -44,6 +44,8 @@ pub struct RowMaker {
 /// Properties that two states of an entity are compared in before their rows are made. Tables with more have them made.
 const COMPARED_MAX: usize = 16;
 
+type ComparedValues<'e> = [Option<(EdmType, &'e [u8])>; COMPARED_MAX];
+
 #[derive(Clone, Debug)]
 struct Maker {
     parts: Vec<(Source, Missing)>,
@@ -90,10 +92,7 @@ impl RowMaker {
     }
 
     /// What an entity has of the properties that parts need; `None` if it is not one that a writer wrote.
-    fn values<'e>(
-        &self,
-        entity: EntityRef<'e>,
-    ) -> Option<[Option<(EdmType, &'e [u8])>; COMPARED_MAX]> {
+    fn values<'e>(&self, entity: EntityRef<'e>) -> Option<ComparedValues<'e>> {
         let mut values = [None; COMPARED_MAX];
         for property in entity.properties() {
             let property = property.ok()?;
