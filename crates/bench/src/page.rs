@@ -11,6 +11,7 @@ use crate::commands::growth::GrowthResult;
 use crate::commands::indexes::IndexesResult;
 use crate::commands::latency::LatencyResult;
 use crate::commands::mixed::MixedResult;
+use crate::commands::queues::QueuesResult;
 use crate::commands::run::side_by_side;
 use crate::goals;
 use crate::host;
@@ -31,6 +32,7 @@ struct Results {
     footprint: Option<Record<FootprintResult>>,
     mixed: Option<Record<MixedResult>>,
     indexes: Option<Record<IndexesResult>>,
+    queues: Option<Record<QueuesResult>>,
 }
 
 /// Writes the page beside the folder of results, and gives its path.
@@ -64,6 +66,7 @@ impl Results {
             footprint: Record::load(folder, "footprint")?,
             mixed: Record::load(folder, "mixed")?,
             indexes: Record::load(folder, "indexes")?,
+            queues: Record::load(folder, "queues")?,
         })
     }
 
@@ -97,6 +100,12 @@ impl Results {
             let text = format!("{}\n{stolen}", record.result.table());
             out += &section("With index tables", record, &text);
         }
+        if let Some(record) = &self.queues {
+            let QueuesResult { rows, .. } = &record.result;
+            let stolen = stolen(rows.iter().map(|row| row.stolen_max));
+            let text = format!("{}{stolen}\n{}", record.result.describe(), record.result.table());
+            out += &section("Messages of queues", record, &text);
+        }
         out.push('\n');
         out
     }
@@ -117,6 +126,9 @@ impl Results {
         part("Tables", &tables);
         if let Some(record) = &self.indexes {
             part("Index tables", &goals::of_indexes(&record.result));
+        }
+        if let Some(record) = &self.queues {
+            part("Queues", &goals::of_queues(&record.result));
         }
         out
     }
@@ -257,14 +269,16 @@ mod tests {
     }
 
     #[test]
-    fn indexes_have_a_part_of_their_own_once_measured() {
+    fn queues_and_indexes_have_a_part_of_their_own_once_measured() {
         let folder = tempfile::tempdir().unwrap();
         let (root, machine) = (folder.path(), Machine::default());
+        let queues = QueuesResult { messages: 1_000_000, ..QueuesResult::default() };
+        Record::new("queues", root, machine.clone(), queues).save(root, "queues").unwrap();
         Record::new("indexes", root, machine, IndexesResult::default())
             .save(root, "indexes")
             .unwrap();
         let text = Results::load(root).unwrap().to_markdown();
-        for expected in ["### Index tables", "## With index tables"] {
+        for expected in ["### Queues", "enqueue, of the bare", "### Index tables", "## Messages"] {
             assert!(text.contains(expected), "{expected} in {text}");
         }
     }

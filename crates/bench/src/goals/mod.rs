@@ -1,9 +1,11 @@
 //! What the service is asked to reach, and how far results say it is.
 
 mod indexes;
+mod queues;
 mod tables;
 
 pub use indexes::of_indexes;
+pub use queues::of_queues;
 pub use tables::of_tables;
 
 use crate::table::{Table, number};
