@@ -194,7 +194,7 @@ fn scanned(result: &CompareResult) -> String {
     let one = ratio(Workload::ScanFilterOne)
         .map_or_else(String::new, |one| format!(", and {} times by one client", number(one)));
     format!(
-        "A filter that neither a key nor an index helps with (`scan-filter`) reads the whole table: {} times Azurite's rate with a client per core{one}. Azurite holds all entities as objects in memory; an index table (docs/indexes.md) spares the scan.\n",
+        "A filter that neither a key nor an index helps with (`scan-filter`) reads the whole table: {} times Azurite's rate with a client per core{one}. Azurite holds all entities as objects in memory; an [index table](indexes.md) spares the scan.\n",
         number(many)
     )
 }
