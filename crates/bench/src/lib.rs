@@ -1,4 +1,4 @@
-//! Measures servers that speak the Azure Table protocol: beside each other, and beside what the machine allows.
+//! Measures servers that speak the Azure Table and Queue protocols: beside each other, and beside what the machine allows.
 //!
 //! A measurement is worth something only as a ratio within one run on one machine, so the commands interleave what
 //! they compare, round by round, and no test asserts a time. The driver knows the protocol (`tavola-wire`) and no
@@ -22,6 +22,7 @@ pub mod micro;
 pub mod operations;
 pub mod page;
 pub mod process;
+pub mod queue;
 pub mod random;
 pub mod record;
 pub mod request;

@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, reason = "it prints reports")]
 
 use clap::{Parser, Subcommand};
-use tavola_bench::commands::{compare, footprint, growth, indexes, latency, mixed, run};
+use tavola_bench::commands::{compare, footprint, growth, indexes, latency, mixed, queues, run};
 use tavola_bench::{bare, page, record, soak};
 
 #[derive(Parser)]
@@ -32,11 +32,13 @@ enum Command {
     Mixed(mixed::MixedOptions),
     /// Measure queries and writes with indexes, beside those without
     Indexes(indexes::IndexesOptions),
+    /// Measure messages of short and long queues, beside Azurite and the bare server
+    Queues(queues::QueuesOptions),
     /// Write docs/performance.md from the kept results again
     Page,
     /// Load a running server with everything at once for long, and judge whether it stays the same
     Soak(soak::SoakOptions),
-    /// Be the bare server: 600 bytes to any GET, 204 to anything else
+    /// Be the bare server: answers of the right size, and nothing behind them
     Bare {
         /// Port to listen on; 0 picks a free one and prints it
         #[arg(long, default_value_t = 0)]
@@ -53,6 +55,7 @@ fn main() -> anyhow::Result<()> {
         Command::Footprint(options) => footprint::footprint(&options),
         Command::Mixed(options) => mixed::mixed(&options),
         Command::Indexes(options) => indexes::indexes(&options),
+        Command::Queues(options) => queues::queues(&options),
         Command::Page => {
             let page = page::write(&record::repository()?.join("docs/performance"))?;
             println!("written to {}", page.display());

@@ -11,15 +11,34 @@ use crate::histogram::Histogram;
 use crate::host::{self, undisturbed};
 use crate::process;
 use crate::random::Random;
-use crate::request::Client;
+use crate::request::{Client, Failure};
 use crate::target::Target;
-use crate::workload::Work;
 
 /// A connection that fails so often in a row has nothing more to tell.
 const FAILURES_IN_A_ROW_MAX: u32 = 50;
 
 /// A fifth of the time that is measured comes before it and does not count, but no more than this.
 const WARM_UP_MAX: Duration = Duration::from_secs(1);
+
+/// What connections do over and over.
+pub trait Job: Send + Sync + 'static {
+    /// A client for one connection.
+    fn client(&self, target: &Target) -> Client;
+
+    /// Whether there is one more operation to do; called before each.
+    fn begin(&self) -> bool {
+        true
+    }
+
+    /// Does one operation; gives the entities or messages that it wrote, read or examined. `is_bare` says that the server
+    /// answers everything alike.
+    fn perform(
+        &self,
+        client: &mut Client,
+        random: &mut Random,
+        is_bare: bool,
+    ) -> impl Future<Output = Result<u64, Failure>> + Send;
+}
 
 /// A server that takes part in a run.
 #[derive(Clone, Debug)]
@@ -82,9 +101,9 @@ impl Contender {
 
     /// Keeps so many connections busy for so long. Operations that have started are waited for, and count: on a slow
     /// server they are all there is.
-    pub async fn measure(
+    pub async fn measure<J: Job>(
         &self,
-        work: &Arc<Work>,
+        job: &Arc<J>,
         connections: usize,
         duration: Duration,
         seed: u64,
@@ -94,9 +113,9 @@ impl Contender {
         let end = start + duration;
         let mut workers = Vec::with_capacity(connections);
         for index in 0..connections {
-            let client = Client::new(&self.target, work.keys);
+            let client = job.client(&self.target);
             let random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(index as u64));
-            workers.push(tokio::spawn(keep_busy(client, random, work.clone(), self.is_bare, end)));
+            workers.push(tokio::spawn(keep_busy(client, random, job.clone(), self.is_bare, end)));
         }
         let mut tally = Tally::default();
         for worker in workers {
@@ -112,31 +131,31 @@ impl Contender {
     }
 
     /// Measures after a warm-up, so that connections are made and caches filled.
-    pub async fn measure_warm(
+    pub async fn measure_warm<J: Job>(
         &self,
-        work: &Arc<Work>,
+        job: &Arc<J>,
         connections: usize,
         duration: Duration,
         seed: u64,
     ) -> Tally {
-        self.measure(work, connections, WARM_UP_MAX.min(duration / 5), !seed).await;
-        self.measure(work, connections, duration, seed).await
+        self.measure(job, connections, WARM_UP_MAX.min(duration / 5), !seed).await;
+        self.measure(job, connections, duration, seed).await
     }
 
     /// Measures after a warm-up, while the host is quiet if it can be had. What failed in a round that does not count
     /// failed all the same.
-    pub fn measure_undisturbed(
+    pub fn measure_undisturbed<J: Job>(
         &self,
         runtime: &Runtime,
         prepare: impl FnMut(),
-        work: &Arc<Work>,
+        job: &Arc<J>,
         connections: usize,
         duration: Duration,
         seed: u64,
     ) -> anyhow::Result<Tally> {
         let mut failed = Tally::default();
         let (tally, stolen) = undisturbed(prepare, || {
-            let tally = runtime.block_on(self.measure_warm(work, connections, duration, seed));
+            let tally = runtime.block_on(self.measure_warm(job, connections, duration, seed));
             failed.add_failures(&tally.failures);
             Ok(tally)
         })?;
@@ -148,10 +167,10 @@ impl Contender {
     }
 }
 
-async fn keep_busy(
+async fn keep_busy<J: Job>(
     mut client: Client,
     mut random: Random,
-    work: Arc<Work>,
+    job: Arc<J>,
     is_bare: bool,
     end: Instant,
 ) -> Tally {
@@ -159,14 +178,10 @@ async fn keep_busy(
     let mut failures_in_a_row = 0;
     loop {
         let start = Instant::now();
-        if start >= end || failures_in_a_row == FAILURES_IN_A_ROW_MAX {
+        if start >= end || failures_in_a_row == FAILURES_IN_A_ROW_MAX || !job.begin() {
             return tally;
         }
-        let outcome = match is_bare {
-            true => work.perform_bare(&mut client, &mut random).await,
-            false => work.perform(&mut client, &mut random).await,
-        };
-        match outcome {
+        match job.perform(&mut client, &mut random, is_bare).await {
             Ok(entities) => {
                 tally.latency.record(start.elapsed());
                 tally.entities += entities;

@@ -11,12 +11,14 @@ use crate::commands::growth::GrowthResult;
 use crate::commands::indexes::IndexesResult;
 use crate::commands::latency::LatencyResult;
 use crate::commands::mixed::MixedResult;
+use crate::commands::queues::QueuesResult;
 use crate::commands::run::side_by_side;
 use crate::goals;
 use crate::host;
 use crate::machine::Machine;
 use crate::record::Record;
 use crate::table::{micros, number};
+use crate::workload::Workload;
 
 const BEGIN: &str = "<!-- measured: begin (tavola-bench writes what follows) -->\n";
 const END: &str = "<!-- measured: end -->\n";
@@ -30,6 +32,7 @@ struct Results {
     footprint: Option<Record<FootprintResult>>,
     mixed: Option<Record<MixedResult>>,
     indexes: Option<Record<IndexesResult>>,
+    queues: Option<Record<QueuesResult>>,
 }
 
 /// Writes the page beside the folder of results, and gives its path.
@@ -63,12 +66,12 @@ impl Results {
             footprint: Record::load(folder, "footprint")?,
             mixed: Record::load(folder, "mixed")?,
             indexes: Record::load(folder, "indexes")?,
+            queues: Record::load(folder, "queues")?,
         })
     }
 
     fn to_markdown(&self) -> String {
-        let mut out =
-            format!("\n## What is asked, and what was reached\n\n{}", goals::table(&self.goals()));
+        let mut out = self.asked();
         if let Some(record) = &self.compare {
             out += &section("Side by side", record, &compared(&record.result));
         }
@@ -94,21 +97,40 @@ impl Results {
         }
         if let Some(record) = &self.indexes {
             let stolen = stolen(record.result.rows.iter().map(|row| row.stolen_max));
-            let text = format!("{}{stolen}", record.result.table());
-            out += &section("Index tables", record, &text);
+            let text = format!("{}\n{stolen}", record.result.table());
+            out += &section("With index tables", record, &text);
+        }
+        if let Some(record) = &self.queues {
+            let QueuesResult { rows, .. } = &record.result;
+            let stolen = stolen(rows.iter().map(|row| row.stolen_max));
+            let text = format!("{}{stolen}\n{}", record.result.describe(), record.result.table());
+            out += &section("Messages of queues", record, &text);
         }
         out.push('\n');
         out
     }
 
-    fn goals(&self) -> Vec<goals::Goal> {
-        goals::goals(
+    /// What is asked, service by service, of those whose results are there.
+    fn asked(&self) -> String {
+        let tables = goals::of_tables(
             self.compare.as_ref().map(|record| &record.result),
             self.growth.as_ref().map(|record| &record.result),
             self.latency.as_ref().map(|record| &record.result),
             self.footprint.as_ref().map(|record| &record.result),
             self.mixed.as_ref().map(|record| &record.result),
-        )
+        );
+        let mut out = "\n## What is asked, and what was reached\n".to_owned();
+        let mut part = |title: &str, goals: &[goals::Goal]| {
+            out += &format!("\n### {title}\n\n{}", goals::table(goals));
+        };
+        part("Tables", &tables);
+        if let Some(record) = &self.indexes {
+            part("Index tables", &goals::of_indexes(&record.result));
+        }
+        if let Some(record) = &self.queues {
+            part("Queues", &goals::of_queues(&record.result));
+        }
+        out
     }
 }
 
@@ -135,7 +157,7 @@ fn describe(machine: &Machine) -> String {
 fn compared(result: &CompareResult) -> String {
     let CompareResult { connections, seconds, rounds, .. } = result;
     let mut out = format!(
-        "{connections} keep-alive connections (scans: one per core), each with a shared access signature, {rounds} rounds of {seconds} s each, the servers in turn, in the order of the table.\n"
+        "{connections} keep-alive connections (scans: one per core, or one where it says so), each with a shared access signature, {rounds} rounds of {seconds} s each, the servers in turn, in the order of the table.\n"
     );
     if let Some(version) = &result.azurite_version {
         out += &format!(
@@ -159,9 +181,22 @@ fn compared(result: &CompareResult) -> String {
             number(rate)
         );
     }
+    out += &scanned(result);
     let engine = [result.bare_engine_stolen_max];
     out += &stolen(result.rows.iter().map(|row| row.stolen_max).chain(engine));
     format!("{out}\n{}", side_by_side(&result.rows))
+}
+
+/// Says plainly where Azurite is ahead or near.
+fn scanned(result: &CompareResult) -> String {
+    let ratio = |workload| result.ratio(workload, workload, "azurite");
+    let Some(many) = ratio(Workload::ScanFilter) else { return String::new() };
+    let one = ratio(Workload::ScanFilterOne)
+        .map_or_else(String::new, |one| format!(", and {} times by one client", number(one)));
+    format!(
+        "A filter that neither a key nor an index helps with (`scan-filter`) reads the whole table: {} times Azurite's rate with a client per core{one}. Azurite holds all entities as objects in memory; an [index table](indexes.md) spares the scan.\n",
+        number(many)
+    )
 }
 
 /// How busy the host was, if that is known.
@@ -230,5 +265,21 @@ mod tests {
     fn what_was_not_measured_is_said() {
         let text = Results::default().to_markdown();
         assert!(text.contains("not measured") && !text.contains("## Side by side"), "{text}");
+        assert!(text.contains("### Tables") && !text.contains("### Queues"), "{text}");
+    }
+
+    #[test]
+    fn queues_and_indexes_have_a_part_of_their_own_once_measured() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, machine) = (folder.path(), Machine::default());
+        let queues = QueuesResult { messages: 1_000_000, ..QueuesResult::default() };
+        Record::new("queues", root, machine.clone(), queues).save(root, "queues").unwrap();
+        Record::new("indexes", root, machine, IndexesResult::default())
+            .save(root, "indexes")
+            .unwrap();
+        let text = Results::load(root).unwrap().to_markdown();
+        for expected in ["### Queues", "enqueue, of the bare", "### Index tables", "## Messages"] {
+            assert!(text.contains(expected), "{expected} in {text}");
+        }
     }
 }

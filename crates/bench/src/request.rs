@@ -7,7 +7,8 @@ use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 
 use tavola_wire::Ticks;
-use tavola_wire::auth::sas::{AccountSasSpec, Permissions, ResourceTypes};
+use tavola_wire::auth::sas::{AccountSasSpec, Permissions, ResourceTypes, Services};
+use tavola_wire::service::Service;
 
 use crate::clock;
 use crate::entity::{Keys, Place};
@@ -17,6 +18,11 @@ use crate::target::Target;
 pub const NO_METADATA: &str = "application/json;odata=nometadata";
 pub const MINIMAL_METADATA: &str = "application/json;odata=minimalmetadata";
 pub const JSON: &str = "application/json";
+pub const XML: &str = "application/xml";
+
+/// Headers of every request, by service.
+const TABLE_HEADERS: &str = "x-ms-version: 2019-02-02\r\nDataServiceVersion: 3.0;NetFx\r\nMaxDataServiceVersion: 3.0;NetFx\r\n";
+const QUEUE_HEADERS: &str = "x-ms-version: 2021-12-02\r\n";
 
 /// Longer than the slowest answer that still tells something.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -31,6 +37,7 @@ pub struct Client {
     account: String,
     /// The shared access signature, as it stands in the query.
     signature: String,
+    service_headers: &'static str,
     /// The path as it stands on the request line, without the query.
     pub path: String,
     /// Encoded, without the question mark.
@@ -58,6 +65,10 @@ impl Client {
             host: target.host.clone(),
             account: target.account.clone(),
             signature: sign(target),
+            service_headers: match target.service {
+                Service::Queue => QUEUE_HEADERS,
+                Service::Table | Service::Blob => TABLE_HEADERS,
+            },
             path: String::new(),
             query: String::new(),
             body: Vec::new(),
@@ -155,10 +166,8 @@ impl Client {
         if !self.query.is_empty() {
             push(&[&self.query, "&"]);
         }
-        push(&[&self.signature, " HTTP/1.1\r\nHost: ", &self.host]);
-        push(&["\r\nx-ms-version: 2019-02-02"]);
-        push(&["\r\nDataServiceVersion: 3.0;NetFx\r\nMaxDataServiceVersion: 3.0;NetFx"]);
-        push(&["\r\nUser-Agent: tavola-bench\r\nAccept: ", accept, "\r\n", headers]);
+        push(&[&self.signature, " HTTP/1.1\r\nHost: ", &self.host, "\r\n", self.service_headers]);
+        push(&["User-Agent: tavola-bench\r\nAccept: ", accept, "\r\n", headers]);
         if !content_type.is_empty() {
             let mut length = itoa::Buffer::new();
             push(&[
@@ -200,7 +209,12 @@ fn sign(target: &Target) -> String {
     let now = clock::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let expiry = i128::try_from((now + SIGNATURE_LIFE).as_nanos()).unwrap_or(i128::MAX);
     let expiry = Ticks::from_unix_nanos(expiry);
-    AccountSasSpec::new(Permissions::ACCOUNT_ALL, ResourceTypes::ALL, expiry)
+    let permissions = match target.service {
+        Service::Queue => Permissions::ACCOUNT_ALL | Permissions::PROCESS,
+        Service::Table | Service::Blob => Permissions::ACCOUNT_ALL,
+    };
+    let spec = AccountSasSpec::new(permissions, ResourceTypes::ALL, expiry);
+    AccountSasSpec { services: Services::of(target.service), ..spec }
         .sign(&target.account, &target.key)
 }
 
@@ -232,6 +246,21 @@ mod tests {
         let pairs = query.iter().map(|(name, value)| (name, value.to_owned().into()));
         let token = SasToken::parse(Addressed::Table, pairs).unwrap().unwrap();
         let target: Target = "x=http://127.0.0.1:1/acct".parse().unwrap();
+        token.verify("acct", &[target.key]).unwrap();
+    }
+
+    #[test]
+    fn requests_of_queues_are_signed_for_queues() {
+        let target = "x=http://127.0.0.1:1/acct".parse::<Target>().unwrap().for_queues();
+        let mut client = Client::new(&target, Keys::default());
+        client.start("q/messages");
+        client.write("GET", XML, "", "");
+        let text = String::from_utf8(client.request.clone()).unwrap();
+        assert!(text.contains("x-ms-version: 2021") && !text.contains("DataService"), "{text}");
+        let query = text.split_once('?').unwrap().1.split_once(" HTTP/1.1\r\n").unwrap().0;
+        let query = QueryString::parse(query).unwrap();
+        let pairs = query.iter().map(|(name, value)| (name, value.to_owned().into()));
+        let token = SasToken::parse(Addressed::Queue("q"), pairs).unwrap().unwrap();
         token.verify("acct", &[target.key]).unwrap();
     }
 

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use tavola_wire::service::Service;
 
 use crate::target::Target;
 
@@ -44,17 +45,15 @@ impl Server {
         let _ = self.process.wait();
     }
 
-    /// Waits for the line that names the address.
-    fn announced(mut process: Child) -> anyhow::Result<Self> {
+    /// Waits for the line that names the address of this service.
+    fn announced(mut process: Child, service: &str) -> anyhow::Result<Self> {
         let stdout = process.stdout.take().context("the server's output")?;
         let mut seen = String::new();
         for line in BufReader::new(stdout).lines() {
             let line = line?;
-            // Tavola tells of its queues first.
-            if line.contains("Queue service") {
-                continue;
-            }
-            if let Some((_, address)) = line.split_once(LISTENING) {
+            if let Some((before, address)) = line.split_once(LISTENING)
+                && before.contains(service)
+            {
                 return Ok(Self { process, address: address.trim().parse()? });
             }
             seen.push_str(&line);
@@ -71,30 +70,46 @@ impl Drop for Server {
 
 /// Starts the service on this data folder. Its log goes to a file beside it.
 pub fn tavola(binary: &Path, data: &Path) -> anyhow::Result<Server> {
+    start_tavola(binary, data, &["--port", "0"], "Table service")
+}
+
+/// The same for queues.
+pub fn tavola_queues(binary: &Path, data: &Path) -> anyhow::Result<Server> {
+    start_tavola(binary, data, &["--services", "queue", "--queuePort", "0"], "Queue service")
+}
+
+fn start_tavola(
+    binary: &Path,
+    data: &Path,
+    arguments: &[&str],
+    service: &str,
+) -> anyhow::Result<Server> {
     let process = command(binary)
-        .args(["--port", "0", "--data"])
+        .args(arguments)
+        .arg("--data")
         .arg(data)
         .stdout(Stdio::piped())
         .stderr(log_beside(data)?)
         .spawn()
         .with_context(|| format!("starting {}", binary.display()))?;
-    Server::announced(process)
+    Server::announced(process, service)
 }
 
 /// Starts the bare server: this same program.
 pub fn bare() -> anyhow::Result<Server> {
     let own = std::env::current_exe()?;
     let process = command(&own).args(["bare", "--port", "0"]).stdout(Stdio::piped()).spawn()?;
-    Server::announced(process)
+    Server::announced(process, "bare server")
 }
 
-/// Starts Azurite, on disk as it is by default, in this folder.
-pub fn azurite(program: &Path, data: &Path) -> anyhow::Result<Server> {
+/// Starts a service of Azurite, on disk as it is by default, in this folder.
+pub fn azurite(root: &Path, data: &Path, service: Service) -> anyhow::Result<Server> {
+    let (program, name) = (azurite_program(root, service)?, service.name());
     fs::create_dir_all(data)?;
     let address = free_address()?;
-    let mut process = command(program)
-        .args(["--silent", "--disableTelemetry", "--tableHost", "127.0.0.1", "--tablePort"])
-        .arg(address.port().to_string())
+    let mut process = command(&program)
+        .args(["--silent", "--disableTelemetry", &format!("--{name}Host"), "127.0.0.1"])
+        .args([format!("--{name}Port"), address.port().to_string()])
         .arg("--location")
         .arg(data)
         .stdout(log_beside(data)?)
@@ -123,13 +138,13 @@ pub fn tavola_binary(given: Option<&Path>, root: &Path) -> anyhow::Result<PathBu
 }
 
 /// Azurite in the version that the conformance suites pin, installed where they install it.
-pub fn azurite_program(root: &Path) -> anyhow::Result<PathBuf> {
+fn azurite_program(root: &Path, service: Service) -> anyhow::Result<PathBuf> {
     let pinned = root.join(AZURITE_PINNED);
     let installed = match std::env::var_os("TAVOLA_CACHE") {
         Some(cache) => PathBuf::from(cache).join("diff"),
         None => root.join(AZURITE_INSTALLED),
     };
-    let program = installed.join("node_modules/.bin/azurite-table");
+    let program = installed.join("node_modules/.bin").join(format!("azurite-{}", service.name()));
     let lock = "package-lock.json";
     let is_current =
         fs::read(pinned.join(lock))? == fs::read(installed.join(lock)).unwrap_or_default();

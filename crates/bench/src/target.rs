@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 use tavola_wire::auth::AccountKey;
+use tavola_wire::service::Service;
 
 /// The account that every emulator has, and its published key.
 pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
@@ -20,10 +21,12 @@ pub struct Target {
     pub host: String,
     pub account: String,
     pub key: AccountKey,
+    /// What requests are signed for.
+    pub service: Service,
 }
 
 impl Target {
-    /// The development account at this address.
+    /// The development account's tables at this address.
     pub fn new(name: &str, address: SocketAddr) -> Self {
         Self {
             name: name.to_owned(),
@@ -31,7 +34,13 @@ impl Target {
             host: address.to_string(),
             account: DEVELOPMENT_ACCOUNT.to_owned(),
             key: AccountKey::from_base64(DEVELOPMENT_KEY).expect("the published key"),
+            service: Service::Table,
         }
+    }
+
+    /// The queues of the account.
+    pub fn for_queues(self) -> Self {
+        Self { service: Service::Queue, ..self }
     }
 
     pub fn with_key(mut self, key: &str) -> anyhow::Result<Self> {

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::ValueEnum;
 
 use crate::entity::{BUCKETS, Keys, Place, SCAN_FILTER, scan_matches};
+use crate::measure::Job;
 use crate::operations::Change;
 use crate::random::Random;
 use crate::request::{Client, Failure, MINIMAL_METADATA, NO_METADATA};
+use crate::target::Target;
 
 /// Entities that a range query returns, and rows that a transaction inserts.
 pub const RANGE_ROWS: u64 = 100;
@@ -33,6 +35,8 @@ pub enum Workload {
     QueryPageMin,
     /// The whole table by a property that one entity in a thousand has
     ScanFilter,
+    /// The same by one client
+    ScanFilterOne,
     /// New entities, one a request, into a table that starts empty
     Insert,
     /// Transactions of 100 inserts into a table that starts empty
@@ -101,6 +105,25 @@ impl Workload {
     }
 }
 
+impl Job for Work {
+    fn client(&self, target: &Target) -> Client {
+        Client::new(target, self.keys)
+    }
+
+    async fn perform(
+        &self,
+        client: &mut Client,
+        random: &mut Random,
+        is_bare: bool,
+    ) -> Result<u64, Failure> {
+        match self.once(client, random).await {
+            // The bare server's entity is not the one asked for; that it came is all.
+            Err(Failure::Wrong(_)) if is_bare && self.workload == Workload::Get => Ok(1),
+            outcome => outcome,
+        }
+    }
+}
+
 impl Work {
     pub fn new(workload: Workload, table: &str, entities: u64) -> Self {
         let (table, keys) = (table.to_owned(), Keys::default());
@@ -108,7 +131,7 @@ impl Work {
     }
 
     /// Does one operation; gives the entities it wrote or read, or examined in a scan.
-    pub async fn perform(&self, client: &mut Client, random: &mut Random) -> Result<u64, Failure> {
+    pub async fn once(&self, client: &mut Client, random: &mut Random) -> Result<u64, Failure> {
         let table = &self.table;
         match self.workload {
             Workload::Insert => {
@@ -137,7 +160,7 @@ impl Work {
             Workload::QueryRange => self.range(client, random).await,
             Workload::QueryPage => self.page(client, random, NO_METADATA).await,
             Workload::QueryPageMin => self.page(client, random, MINIMAL_METADATA).await,
-            Workload::ScanFilter => self.scan(client).await,
+            Workload::ScanFilter | Workload::ScanFilterOne => self.scan(client).await,
             Workload::ByValue => {
                 let number = random.below(self.entities);
                 let filter = format!("Customer eq 'customer {number:010}'");
@@ -147,19 +170,6 @@ impl Work {
             Workload::ByBucketCovered => self.bucket(client, random, COVERED).await,
             Workload::ByCommonValue => self.common(client, "").await,
             Workload::ByCommonValueScanned => self.common(client, "x-tavola-index: none\r\n").await,
-        }
-    }
-
-    /// Sends the same bytes to the bare server, which answers all alike.
-    pub async fn perform_bare(
-        &self,
-        client: &mut Client,
-        random: &mut Random,
-    ) -> Result<u64, Failure> {
-        match (self.perform(client, random).await, self.workload) {
-            // The bare server's entity is not the one asked for; that it came is all.
-            (Err(Failure::Wrong(_)), Workload::Get) => Ok(1),
-            (outcome, _) => outcome,
         }
     }
 

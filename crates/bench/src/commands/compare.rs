@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum as _};
 use serde::{Deserialize, Serialize};
+use tavola_wire::service::Service;
 
 use super::run::{Plan, side_by_side};
 use super::{Setting, Stage};
@@ -15,7 +16,7 @@ use crate::table::{micros, number};
 use crate::workload::Workload;
 
 /// Azurite writes everything it holds to disk 5 s after it was changed; a round begins after that.
-const AZURITE_SAVES_AFTER: Duration = Duration::from_secs(6);
+pub(crate) const AZURITE_SAVES_AFTER: Duration = Duration::from_secs(6);
 
 #[derive(Args, Clone, Debug)]
 pub struct CompareOptions {
@@ -73,10 +74,10 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<()> {
     let bare = servers::bare()?;
     let azurite = match options.without_azurite {
         true => None,
-        false => Some(servers::azurite(
-            &servers::azurite_program(&stage.root)?,
-            &stage.folder.path().join("azurite"),
-        )?),
+        false => {
+            let data = stage.folder.path().join("azurite");
+            Some(servers::azurite(&stage.root, &data, Service::Table)?)
+        }
     };
     let mut contenders =
         vec![Contender::new(tavola.target("tavola"), Some(tavola.pid()), options.entities)];

@@ -11,10 +11,10 @@ use tokio::runtime::Runtime;
 use super::run::side_by_side;
 use super::{Setting, let_rest, runtime};
 use crate::entity::Keys;
+use crate::goals;
 use crate::load::load;
 use crate::measure::{Contender, Row, Tally};
 use crate::request::Client;
-use crate::table::{Table, number};
 use crate::workload::{Work, Workload};
 
 /// A table large enough that a scan of it is slow, and one in which a value has a hundred entities.
@@ -58,14 +58,6 @@ pub struct IndexesResult {
     pub get_p99_factor_beside_build: f64,
 }
 
-/// A figure that is asked for.
-struct Asked {
-    what: &'static str,
-    must: &'static str,
-    reached: f64,
-    unit: &'static str,
-}
-
 pub fn indexes(options: &IndexesOptions) -> anyhow::Result<()> {
     let stage = options.setting.stage()?;
     let server = stage.start()?;
@@ -73,7 +65,7 @@ pub fn indexes(options: &IndexesOptions) -> anyhow::Result<()> {
     let contender = Contender::new(server.target("tavola"), Some(server.pid()), options.entities);
     let mut bench = Bench { options, contender, runtime, pid: server.pid(), rows: Vec::new() };
     let result = bench.run()?;
-    println!("{}", result.table());
+    println!("{}\n{}", goals::table(&goals::of_indexes(&result)), result.table());
     let IndexesOptions { entities, connections, seconds, rounds, .. } = options;
     let arguments = format!(
         "indexes --entities {entities} --connections {connections} --seconds {seconds} --rounds {rounds}"
@@ -144,7 +136,7 @@ impl Bench<'_> {
         let work = Work::new(Workload::ScanFilter, LARGE, self.options.entities);
         let mut random = crate::random::Random::new(1);
         let start = Instant::now();
-        self.runtime.block_on(work.perform(&mut self.client(), &mut random))?;
+        self.runtime.block_on(work.once(&mut self.client(), &mut random))?;
         Ok(start.elapsed().as_secs_f64())
     }
 
@@ -283,86 +275,18 @@ impl Bench<'_> {
 }
 
 impl IndexesResult {
-    fn rate(&self, workload: &str, target: &str) -> f64 {
+    /// Operations per second of a row, if it is there.
+    pub fn rate(&self, workload: &str, target: &str) -> Option<f64> {
         let row = self.rows.iter().find(|row| row.workload == workload && row.target == target);
-        row.map_or(f64::NAN, |row| row.operations_per_second)
+        row.map(|row| row.operations_per_second)
     }
 
-    fn percent(&self, of: (&str, &str), base: (&str, &str)) -> f64 {
-        100.0 * self.rate(of.0, of.1) / self.rate(base.0, base.1)
-    }
-
-    fn asked(&self) -> Vec<Asked> {
-        let tavola = |workload: &'static str| (workload, "tavola");
-        let insert =
-            |target: &'static str| self.percent(("insert", target), ("insert", "0 indexes"));
-        let (range, merge) = (tavola("query-range"), "merge of other properties");
-        let looked_up = self.rate("equality, unique value", "tavola");
-        let asked = |what, must, reached, unit| Asked { what, must, reached, unit };
-        vec![
-            asked(
-                "equality on a unique value, of the point query",
-                ">= 50",
-                self.percent(tavola("equality, unique value"), tavola("point-query")),
-                "%",
-            ),
-            asked(
-                "100 matches looked up, of the key range of 100",
-                ">= 20",
-                self.percent(tavola("equality, 100 matches, looked up"), range),
-                "%",
-            ),
-            asked(
-                "100 matches covered, of the key range of 100",
-                ">= 60",
-                self.percent(tavola("equality, 100 matches, covered"), range),
-                "%",
-            ),
-            asked(
-                "one query against the table scan",
-                ">= 1,000",
-                self.scan_seconds * looked_up,
-                "times",
-            ),
-            asked("inserts with 1 index, of none", ">= 88", insert("1 indexes"), "%"),
-            asked("inserts with 4 indexes, of none", ">= 65", insert("4 indexes"), "%"),
-            asked("inserts with 8 indexes, of none", ">= 45", insert("8 indexes"), "%"),
-            asked(
-                "updates of other properties, of no index",
-                ">= 97",
-                self.percent((merge, "1 indexes"), (merge, "0 indexes")),
-                "%",
-            ),
-            asked(
-                "queries beside unused indexes, of none",
-                ">= 98",
-                self.percent(("query-page", "with indexes"), ("query-page", "without indexes")),
-                "%",
-            ),
-            asked(
-                "a value that all rows have, of the scan",
-                ">= 95",
-                self.percent(
-                    tavola("a value that all have, indexed"),
-                    tavola("a value that all have, scanned"),
-                ),
-                "%",
-            ),
-            asked("build of the large table", "<= 30", self.build_seconds, "s"),
-            asked(
-                "get p99 beside a build, of that without",
-                "<= 2.0",
-                self.get_p99_factor_beside_build,
-                "times",
-            ),
-        ]
+    /// The rate of a row (workload and target) in percent of another's.
+    pub fn percent(&self, of: (&str, &str), base: (&str, &str)) -> Option<f64> {
+        Some(100.0 * self.rate(of.0, of.1)? / self.rate(base.0, base.1)?)
     }
 
     pub fn table(&self) -> String {
-        let mut table = Table::new(["Asked", "must", "reached", ""]);
-        for Asked { what, must, reached, unit } in self.asked() {
-            table.row([what.to_owned(), must.to_owned(), number(reached), unit.to_owned()]);
-        }
-        format!("{}\n{}", table.to_markdown(), side_by_side(&self.rows))
+        side_by_side(&self.rows)
     }
 }

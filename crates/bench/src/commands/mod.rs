@@ -6,6 +6,7 @@ pub mod growth;
 pub mod indexes;
 pub mod latency;
 pub mod mixed;
+pub mod queues;
 pub mod run;
 
 use std::fs;

@@ -202,7 +202,7 @@ impl Plan {
                     self.round,
                     seed,
                 )?;
-                println!("{}", progress(contender, workload, &tally));
+                println!("{}", progress(contender, &workload.name(), &tally));
                 tallies[at].push(tally);
             }
             after_round(workload)?;
@@ -222,10 +222,10 @@ impl Plan {
     /// Scans are measured with as many connections as there are cores: more would only wait for each other.
     fn connections_for(&self, workload: Workload) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        if workload == Workload::ScanFilter {
-            self.connections.min(cores)
-        } else {
-            self.connections
+        match workload {
+            Workload::ScanFilter => self.connections.min(cores),
+            Workload::ScanFilterOne => 1,
+            _ => self.connections,
         }
     }
 }
@@ -237,9 +237,9 @@ fn settle(pause: Duration, contenders: &[&Contender]) {
     process::write_back();
 }
 
-fn progress(contender: &Contender, workload: Workload, tally: &Tally) -> String {
+pub fn progress(contender: &Contender, workload: &str, tally: &Tally) -> String {
     let rate = number(tally.operations_per_second());
-    let mut line = format!("{:>14} {:<14} {rate:>9}/s", workload.name(), contender.target.name);
+    let mut line = format!("{workload:>14} {:<14} {rate:>9}/s", contender.target.name);
     line += &format!(
         "  p50 {:>9}  p99 {:>9}",
         micros(tally.latency.micros(0.5)),

@@ -1,48 +1,20 @@
-//! What the service is asked to reach, and how far results say it is.
+//! What is asked of tables.
 
+use super::Sense::{AtLeast, AtMost};
+use super::{Goal, Unit, goal};
 use crate::commands::compare::CompareResult;
 use crate::commands::footprint::FootprintResult;
 use crate::commands::growth::GrowthResult;
 use crate::commands::latency::LatencyResult;
 use crate::commands::mixed::MixedResult;
-use crate::table::{Table, number};
+use crate::table::number;
 use crate::workload::Workload;
-
-/// One figure that is asked for.
-#[derive(Clone, Debug)]
-pub struct Goal {
-    pub what: String,
-    pub must: f64,
-    pub aim: Option<f64>,
-    pub reached: Option<f64>,
-    unit: Unit,
-    sense: Sense,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Unit {
-    Percent,
-    Times,
-    Factor,
-    PerSecond,
-    Micros,
-    Megabytes,
-    Seconds,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Sense {
-    AtLeast,
-    AtMost,
-}
-
-use Sense::{AtLeast, AtMost};
 
 /// The sizes up to which a table may grow.
 const GROWN_TO: [u64; 2] = [1_000_000, 5_000_000];
 
 /// Everything that is asked, in the order it is asked; what was not measured is there without a figure.
-pub fn goals(
+pub fn of_tables(
     compare: Option<&CompareResult>,
     growth: Option<&GrowthResult>,
     latency: Option<&LatencyResult>,
@@ -154,6 +126,8 @@ fn rates(compare: Option<&CompareResult>) -> Vec<Goal> {
         let scan = compare.row(Workload::ScanFilter, "tavola")?;
         Some(scan.loaded as f64 / (scan.server_cpu_micros_per_operation? / 1e6))
     });
+    let scan = compare.and_then(|compare| compare.row(Workload::ScanFilterOne, "tavola"));
+    let scan_entities = number(scan.map_or(100_000, |row| row.loaded) as f64);
     let point_query = compare.and_then(|compare| {
         Some(compare.ratio(Workload::PointQuery, Workload::Get, "tavola")? * 100.0)
     });
@@ -178,6 +152,14 @@ fn rates(compare: Option<&CompareResult>) -> Vec<Goal> {
             AtLeast,
         ),
         goal(
+            format!("scan of {scan_entities} entities by one client, of Azurite's time"),
+            1.0,
+            None,
+            ratio(Workload::ScanFilterOne, Workload::ScanFilterOne, "azurite").map(f64::recip),
+            Unit::Times,
+            AtMost,
+        ),
+        goal(
             "point query, of the point get",
             80.0,
             Some(95.0),
@@ -187,66 +169,6 @@ fn rates(compare: Option<&CompareResult>) -> Vec<Goal> {
         ),
     ]);
     goals
-}
-
-fn goal(
-    what: impl Into<String>,
-    must: f64,
-    aim: Option<f64>,
-    reached: Option<f64>,
-    unit: Unit,
-    sense: Sense,
-) -> Goal {
-    Goal { what: what.into(), must, aim, reached, unit, sense }
-}
-
-impl Goal {
-    pub fn verdict(&self) -> &'static str {
-        let holds = |bound: f64, reached: f64| match self.sense {
-            AtLeast => reached >= bound,
-            AtMost => reached <= bound,
-        };
-        match self.reached {
-            None => "not measured",
-            Some(reached) if !holds(self.must, reached) => "missed",
-            Some(reached) if self.aim.is_some_and(|aim| holds(aim, reached)) => "aim reached",
-            Some(_) => "reached",
-        }
-    }
-
-    fn bound(&self, bound: f64) -> String {
-        match self.sense {
-            AtLeast => format!(">= {}", self.value(bound)),
-            AtMost => format!("<= {}", self.value(bound)),
-        }
-    }
-
-    fn value(&self, value: f64) -> String {
-        let bare = number(value);
-        match self.unit {
-            Unit::Percent => format!("{value:.0} %"),
-            Unit::Times => format!("{bare} x"),
-            Unit::Factor => bare,
-            Unit::PerSecond => format!("{bare}/s"),
-            Unit::Micros => format!("{bare} us"),
-            Unit::Megabytes => format!("{bare} MB"),
-            Unit::Seconds => format!("{bare} s"),
-        }
-    }
-}
-
-pub fn table(goals: &[Goal]) -> String {
-    let mut table = Table::new(["Asked", "must", "aim", "reached", ""]);
-    for goal in goals {
-        table.row([
-            goal.what.clone(),
-            goal.bound(goal.must),
-            goal.aim.map_or_else(String::new, |aim| goal.bound(aim)),
-            goal.reached.map_or_else(String::new, |reached| goal.value(reached)),
-            goal.verdict().to_owned(),
-        ]);
-    }
-    table.to_markdown()
 }
 
 #[cfg(test)]
@@ -283,11 +205,13 @@ mod tests {
                 row(Workload::Upsert, "tavola", 40.0),
                 row(Workload::Egt100, "tavola", 9.0),
                 row(Workload::ScanFilter, "tavola", 1.0),
+                row(Workload::ScanFilterOne, "tavola", 5.0),
+                row(Workload::ScanFilterOne, "azurite", 10.0),
             ],
             bare_engine_rows_per_second: Some(1000.0),
             ..CompareResult::default()
         };
-        let goals = goals(Some(&compare), None, None, None, None);
+        let goals = of_tables(Some(&compare), None, None, None, None);
         assert_eq!(verdict_of(&goals, "point get, of the bare server"), (Some(60.0), "reached"));
         assert_eq!(verdict_of(&goals, "point get, to Azurite"), (Some(30.0), "missed"));
         assert_eq!(verdict_of(&goals, "upsert, of the bare server"), (Some(50.0), "aim reached"));
@@ -299,6 +223,10 @@ mod tests {
         assert_eq!(
             verdict_of(&goals, "table scan, entities examined per core"),
             (Some(500_000.0), "reached")
+        );
+        assert_eq!(
+            verdict_of(&goals, "scan of 1,000 entities by one client, of Azurite's time"),
+            (Some(2.0), "missed")
         );
         assert_eq!(verdict_of(&goals, "point query, of the point get"), (Some(50.0), "missed"));
     }
@@ -318,7 +246,7 @@ mod tests {
             start_seconds: vec![0.2, 0.4],
             ..FootprintResult::default()
         };
-        let goals = goals(None, None, Some(&latency), Some(&footprint), None);
+        let goals = of_tables(None, None, Some(&latency), Some(&footprint), None);
         assert_eq!(
             verdict_of(&goals, "durable insert at 1 connection, beyond one fdatasync"),
             (Some(45.0), "reached")
