@@ -1,9 +1,11 @@
 """Indexes that are read as tables, by the name in `BrowseAs`."""
 
-from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
-from azure.data.tables import EdmType, EntityProperty, TableTransactionError, UpdateMode
+from datetime import datetime, timedelta, timezone
 
-from clients import collect, entity, raises
+from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
+from azure.data.tables import EdmType, EntityProperty, TableAccessPolicy, TableTransactionError, UpdateMode, generate_table_sas
+
+from clients import CREDENTIAL, collect, entity, raises
 from index_clients import Explained, Indexes, all_pages, customer_table, explain, whole
 from suite import equal
 
@@ -98,6 +100,47 @@ async def rows_are_found_by_their_keys_and_follow_their_entities(kit):
     equal(_keys(await collect(view.list_entities()))[0], ("Austin", "Adams|b|0004"))
     await table.delete_entity("b", "0004")
     equal(_keys(await collect(view.list_entities())), IN_ORDER[:2] + IN_ORDER[3:])
+
+
+async def rows_with_long_keys_are_found_by_them(kit):
+    # The keys of a view are longer than those of any entity may be.
+    partition, row = "P" * 512, "R" * 512
+    table = await kit.new_table(entity(partition, row, A="A" * 512, B="B" * 512))
+    name = kit.name()
+    await Indexes(kit, table).build("ByBoth", "A,B", BrowseAs=name)
+    view = kit.table(name)
+    keys = ("A" * 512, "|".join(["B" * 512, partition, row]))
+    equal(_keys(await collect(view.list_entities())), [keys])
+    filter, parameters = "PartitionKey eq @partition and RowKey eq @row", {"partition": keys[0], "row": keys[1]}
+    equal(_keys(await collect(view.query_entities(filter, parameters=parameters))), [keys])
+    equal((await view.get_entity(*keys))["OriginRowKey"], row)
+
+
+async def a_view_is_read_as_soon_as_it_is_declared(kit):
+    table, indexes = await customer_table(kit, 2000)
+    name = kit.name()
+    await indexes.declare("ByEmail", "Email", BrowseAs=name)
+    # While the index is built the answer is 503, which clients try again.
+    found = [one["Email"] for one in await collect(kit.table(name).list_entities())]
+    equal(found, sorted(one["Email"] for one in await collect(table.list_entities())))
+
+
+async def a_view_has_stored_policies(kit):
+    _, indexes, view = await _people(kit)
+    await view.set_table_access_policy({"reader": TableAccessPolicy(permission="r", start=_hours(-1), expiry=_hours(1))})
+    equal(list(await view.get_table_access_policy()), ["reader"])
+    reader = kit.with_sas(view.table_name, generate_table_sas(CREDENTIAL, view.table_name, policy_id="reader"))
+    equal(_keys(await collect(reader.list_entities())), IN_ORDER)
+    # They stay when the index gets another definition.
+    await indexes.build("ByTown", "Town,LastName", Include="*", BrowseAs=view.table_name)
+    equal(_keys(await collect(reader.list_entities())), IN_ORDER)
+    await view.set_table_access_policy({})
+    with raises(HttpResponseError, status=403):
+        await collect(reader.list_entities())
+
+
+def _hours(count):
+    return datetime.now(timezone.utc) + timedelta(hours=count)
 
 
 async def nothing_is_written_into_a_view(kit):

@@ -9,7 +9,7 @@ from azure.core.exceptions import HttpResponseError, ResourceExistsError, Resour
 from azure.data.tables import EdmType, EntityProperty, TableSasPermissions, TableTransactionError, UpdateMode, generate_table_sas
 
 import suite
-from clients import CREDENTIAL, collect, entity, next_page, raises, row_keys
+from clients import CREDENTIAL, collect, entity, next_page, raises
 from index_clients import Explained, Indexes, all_pages, customer_table, customers, explain, fill, whole
 from suite import equal
 
@@ -204,87 +204,6 @@ async def a_partial_index_serves_filters_that_imply_it(kit):
         equal(len((await explain(table, "Town eq 'Redmond' and Age ge 50"))[0]), expected + change, f"age {age}")
 
 
-async def a_unique_index_refuses_the_second(kit):
-    table = await kit.new_table(entity(row="1", Email="a"), entity(row="2", Email="b"))
-    indexes = Indexes(kit, table)
-    equal((await indexes.build("ByEmail", "Email", Unique=True))["Unique"], True)
-    for attempt in (
-        lambda: table.create_entity(entity(row="3", Email="a")),
-        lambda: table.upsert_entity(entity(row="3", Email="a")),
-        lambda: table.upsert_entity(entity(row="2", Email="a")),
-        lambda: table.update_entity(entity(row="2", Email="a"), mode=UpdateMode.MERGE),
-        lambda: table.update_entity(entity(row="2", Email="a"), mode=UpdateMode.REPLACE),
-        lambda: table.create_entity(entity("other", "1", Email="a")),
-    ):
-        with raises(HttpResponseError, "UniqueIndexViolation", 409) as refused:
-            await attempt()
-        assert "ByEmail" in str(refused.error), refused.error
-    equal([dict(one) for one in await collect(table.list_entities())], [entity(row="1", Email="a"), entity(row="2", Email="b")])
-    # Those without the property do not count, its own value is no obstacle, and what was given up is free.
-    await table.create_entity(entity(row="4"))
-    await table.create_entity(entity(row="5"))
-    await table.upsert_entity(entity(row="1", Email="a", More=1))
-    await table.delete_entity("p", "1")
-    await table.create_entity(entity(row="3", Email="a"))
-    equal(await explain(table, "Email eq 'a'"), (whole([await table.get_entity("p", "3")]), "index ByEmail ordered"))
-
-
-async def a_unique_index_in_transactions(kit):
-    table = await kit.new_table(*(entity(row=row, Email=email) for row, email in ("1a", "2b", "3c")))
-    indexes = Indexes(kit, table)
-    await indexes.build("ByEmail", "Email", Unique=True, Include="*")
-    before = whole(await collect(table.list_entities()))
-    for operations, index in (
-        ([("create", entity(row="4", Email="d")), ("create", entity(row="5", Email="b"))], 1),
-        ([("create", entity(row="4", Email="d")), ("create", entity(row="5", Email="e")), ("create", entity(row="6", Email="d"))], 2),
-        ([("upsert", entity(row="1", Email="c"))], 0),
-    ):
-        with raises(TableTransactionError, "UniqueIndexViolation", 409) as refused:
-            await table.submit_transaction(operations)
-        equal(refused.error.index, index, "index of the failed operation")
-        equal(whole(await collect(table.list_entities())), before)
-    # Two may exchange their values, and one may follow another that leaves.
-    await table.submit_transaction([("upsert", entity(row="1", Email="b")), ("upsert", entity(row="2", Email="a"))])
-    await table.submit_transaction([("delete", entity(row="3")), ("create", entity(row="4", Email="c"))])
-    equal([(one["RowKey"], one["Email"]) for one in await collect(table.list_entities())], [("1", "b"), ("2", "a"), ("4", "c")])
-    equal(await indexes.verify("ByEmail"), "sound: 3 entries")
-
-
-async def a_unique_index_over_what_is_there_twice_fails_to_build(kit):
-    table = await kit.new_table(entity(row="1", Email="twice"), entity(row="2", Email="twice"))
-    indexes = Indexes(kit, table)
-    await indexes.declare("ByEmail", "Email", Unique=True)
-    found = await indexes.wait_for("ByEmail", "Failed")
-    assert "Email" in found["Error"] and "twice" not in found["Error"], found
-    query = Explained(table, "Email eq 'twice'")
-    equal(len(await query.collect()), 2)
-    equal(query.pages[0].get("index-not-used"), "ByEmail=failed")
-    await table.create_entity(entity(row="3", Email="twice"))
-    for row in "23":
-        await table.delete_entity("p", row)
-    await indexes.build("ByEmail", "Email", Unique=True)
-    with raises(HttpResponseError, "UniqueIndexViolation", 409):
-        await table.create_entity(entity(row="2", Email="twice"))
-
-
-async def of_many_who_want_a_value_one_gets_it(kit):
-    table = await kit.new_table()
-    await Indexes(kit, table).build("ByEmail", "Email", Unique=True)
-
-    async def claim(task, value):
-        try:
-            await table.create_entity(entity(f"p{task}", value, Email=value))
-            return True
-        except HttpResponseError as error:
-            equal(error.status_code, 409)
-            return False
-
-    for value in ("a", "b", "c", "d"):
-        won = await asyncio.gather(*(claim(task, value) for task in range(8)))
-        equal(won.count(True), 1, value)
-    equal(sorted(await row_keys(table.list_entities())), ["a", "b", "c", "d"])
-
-
 async def an_index_follows_every_write(kit):
     table, indexes = await customer_table(kit, 60)
     await indexes.build("ByTown", "Town")
@@ -383,6 +302,22 @@ async def a_definition_is_replaced_merged_and_written_back(kit):
     equal((found["Keys"], found["Include"], found["Note"]), ("Town,LastName", "", ""))
     equal(await explain(table, filter), (expected, "index Main ordered"))
     equal(await indexes.names(), ["Main"])
+
+
+async def a_definition_that_fails_leaves_the_one_before(kit):
+    table = await kit.new_table(*(entity(row=row, Town=town) for row, town in (("1", "Bern"), ("2", "Bern"), ("3", "Basel"))))
+    indexes, view = Indexes(kit, table), kit.name()
+    await indexes.build("ByTown", "Town", BrowseAs=view)
+    before = await explain(table, "Town eq 'Bern'"), whole(await collect(kit.table(view).list_entities()))
+    await indexes.definitions.update_entity(entity(table.table_name, "ByTown", Unique=True))
+    found = await indexes.wait_for("ByTown", "Failed")
+    assert found["Error"] and found["Note"], found
+    equal((await explain(table, "Town eq 'Bern'"), whole(await collect(kit.table(view).list_entities()))), before)
+    await table.create_entity(entity(row="4", Town="Bern"))
+    await indexes.definitions.update_entity(entity(table.table_name, "ByTown", Unique=False))
+    found = await indexes.wait_for("ByTown")
+    equal((found["Error"], found["Note"]), ("", ""))
+    equal(len((await explain(table, "Town eq 'Bern'"))[0]), 3)
 
 
 async def conditions_count_for_definitions(kit):

@@ -22,11 +22,12 @@ import service
 import tables
 import transactions
 import types_
+import unique_indexes
 import workload
 
 MODULES = [
-    tables, entities, types_, keys, queries, paging, transactions, concurrency, indexes, index_views, index_values, workload,
-    access, service, connecting, restarts,
+    tables, entities, types_, keys, queries, paging, transactions, concurrency, indexes, unique_indexes,
+    index_views, index_values, workload, access, service, connecting, restarts,
 ]
 CASE_SECONDS_MAX = 120
 
