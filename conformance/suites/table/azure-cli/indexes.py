@@ -44,7 +44,8 @@ def number(value):
 
 def fill(name):
     for at in range(6):
-        insert(name, f"Town={TOWNS[at % 3]}", f"LastName={NAMES[at // 3]}", f"Age={at * 10 + 1}", row=f"{at}", partition="ab"[at % 2])
+        properties = f"Town={TOWNS[at % 3]}", f"LastName={NAMES[at // 3]}", f"Age={at * 10 + 1}"
+        insert(name, *properties, row=str(at), partition="ab"[at % 2])
 
 
 def found(name, *options):
@@ -52,10 +53,17 @@ def found(name, *options):
     return query(name, *options)["items"]
 
 
+def _insert(name, *pairs, if_exists="replace"):
+    """The words of a command that is expected to fail."""
+    return "entity", "insert", "-t", name, "-e", *pairs, "--if-exists", if_exists
+
+
 def declared_waited_for_used_and_dropped():
     with table() as name:
         fill(name)
-        filters = ["Town eq 'Redmond'", "Town eq 'Redmond' and LastName eq 'Jones'", "Town ge 'R' and Town lt 'T'", "LastName eq 'Smith'"]
+        filters = [
+            "Town eq 'Redmond'", "Town eq 'Redmond' and LastName eq 'Jones'", "Town ge 'R' and Town lt 'T'", "LastName eq 'Smith'",
+        ]
         before = {filter: found(name, "--filter", filter) for filter in filters}
         equal(rows({"items": before["Town eq 'Redmond'"]}), ["0", "3"])
         equal(declared(name), [])
@@ -101,18 +109,18 @@ def browsed_in_its_own_order():
             ("Boston", "Jones|b|5"), ("Boston", "Smith|a|2"), ("Redmond", "Jones|b|3"), ("Redmond", "Smith|a|0"),
             ("Seattle", "Jones|a|4"), ("Seattle", "Smith|b|1"),
         ])
-        equal([(one["OriginPartitionKey"], one["OriginRowKey"], one["Age"]) for one in items[:2]], [("b", "5", 51), ("a", "2", 21)])
+        origins = [(one["OriginPartitionKey"], one["OriginRowKey"], one["Age"]) for one in items[:2]]
+        equal(origins, [("b", "5", 51), ("a", "2", 21)])
         equal(show(view, "Smith|a|0", "Redmond")["Age"], 1)
         equal(rows(query(view, "--filter", "PartitionKey eq 'Redmond'")), ["Jones|b|3", "Smith|a|0"])
         first = query(view, "--num-results", "4")
         marker = first["nextMarker"]
         second = query(
-            view, "--num-results", "4", "--marker", f"nextpartitionkey={marker['nextpartitionkey']}", f"nextrowkey={marker['nextrowkey']}",
+            view, "--num-results", "4", "--marker", f"nextpartitionkey={marker['nextpartitionkey']}",
+            f"nextrowkey={marker['nextrowkey']}",
         )
         equal(first["items"] + second["items"], items)
-        refused(
-            "InsufficientAccountPermissions", "entity", "insert", "-t", view, "-e", "PartitionKey=p", "RowKey=r", "--if-exists", "merge",
-        )
+        refused("InsufficientAccountPermissions", *_insert(view, "PartitionKey=p", "RowKey=r"))
         assert view in [one["name"] for one in az("table", "list")]
         # Deleting it removes the name, not the index.
         equal(az("table", "delete", "--name", view), {"deleted": True})
@@ -166,13 +174,12 @@ def a_definition_is_merged_and_replaced():
         equal((replaced["Keys"], replaced["Include"]), ("Age", ""))
         equal(rows(query(name, "--filter", "Age ge 20 and Age lt 40")), ["2", "3"])
         equal(declared(name), ["Main"])
-        refused(
-            "already exists", "entity", "insert", "-t", DEFINITIONS, "-e", f"PartitionKey={name}", "RowKey=Main", "Keys=Age", "--if-exists", "fail",
-        )
+        again = _insert(DEFINITIONS, f"PartitionKey={name}", "RowKey=Main", "Keys=Age", if_exists="fail")
+        refused("already exists", *again)
 
 
 def what_is_no_index_is_refused():
-    attempt = lambda name, *pairs: ("entity", "insert", "-t", DEFINITIONS, "-e", f"PartitionKey={name}", "RowKey=Wrong", *pairs, "--if-exists", "replace")
+    attempt = lambda name, *pairs: _insert(DEFINITIONS, f"PartitionKey={name}", "RowKey=Wrong", *pairs)
     with table() as name:
         for pairs in (("Keys=A,B,C,D,E",), ("Keys=A,,B",), ("Keys=A", "Inculde=B"), ("Keys=A", "Filter=B eq"), ("Keys=A:Int31",)):
             refused("InvalidInput", *attempt(name, *pairs))
@@ -200,9 +207,7 @@ def advice_and_hot_partitions_are_read():
         assert hot["items"][0]["RequestsPerSecond"] > 0, hot
         equal(query("TavolaAdvice", "--filter", f"PartitionKey eq '{name}'")["items"], [])
     for own in ("TavolaAdvice", "TavolaHotPartitions"):
-        refused(
-            "InsufficientAccountPermissions", "entity", "insert", "-t", own, "-e", "PartitionKey=p", "RowKey=r", "--if-exists", "merge",
-        )
+        refused("InsufficientAccountPermissions", *_insert(own, "PartitionKey=p", "RowKey=r"))
         assert own not in [one["name"] for one in az("table", "list")]
 
 

@@ -40,9 +40,10 @@ async def transactions_exchange_values_and_name_the_change_that_violates(kit):
     indexes = Indexes(kit, table)
     await indexes.build("ByEmail", "Email", Unique=True, Include="*")
     before = whole(await collect(table.list_entities()))
+    create = lambda row, email: ("create", entity(row=row, Email=email))
     for operations, index in (
-        ([("create", entity(row="4", Email="d")), ("create", entity(row="5", Email="b"))], 1),
-        ([("create", entity(row="4", Email="d")), ("create", entity(row="5", Email="e")), ("create", entity(row="6", Email="d"))], 2),
+        ([create("4", "d"), create("5", "b")], 1),
+        ([create("4", "d"), create("5", "e"), create("6", "d")], 2),
         ([("upsert", entity(row="1", Email="c"))], 0),
     ):
         with raises(TableTransactionError, "UniqueIndexViolation", 409) as refused:

@@ -26,7 +26,8 @@ async def an_index_is_advised_declared_and_used(kit):
     filter = lambda number: f"Email eq 'c{number}@example.com'"
     before = [(await explain(table, filter(number)))[0] for number in range(12)]
     advised = await _advice(kit, table)
-    equal([(one["RowKey"], one["Name"], one["Keys"], one["Include"]) for one in advised], [("create-ByEmail", "ByEmail", "Email", "")])
+    equal([one["RowKey"] for one in advised], ["create-ByEmail"])
+    equal([advised[0][name] for name in ("Name", "Keys", "Include")], ["ByEmail", "Email", ""])
     one = await kit.table("TavolaAdvice").get_entity(table.table_name, "create-ByEmail")
     equal(one["Shapes"], "Email eq <String>")
     equal((one["Executions"].edm_type, one["Executions"].value), (EdmType.INT64, 12))
@@ -48,7 +49,8 @@ async def advice_is_filtered_selected_and_paged(kit):
     found = [one for page in pages for one, _ in page]
     equal([set(one) for one in found], [{"RowKey", "Keys"}] * 2)
     assert all(len(page) <= 1 for page in pages), pages
-    equal({one["Keys"] for one in await collect(advice.query_entities(f"{own} and RowsExamined gt 1000L"))}, {one["Keys"] for one in found})
+    costly = await collect(advice.query_entities(f"{own} and RowsExamined gt 1000L"))
+    equal([one["Keys"] for one in costly], [one["Keys"] for one in found])
     with raises(ResourceNotFoundError, "ResourceNotFound", 404):
         await advice.get_entity(table.table_name, "create-Other")
     # What is about a table goes with it.
@@ -78,10 +80,11 @@ async def both_are_read_only_and_not_listed(kit):
             await service.create_table(name)
         table = kit.table(name)
         for attempt in (
-            table.create_entity(entity()), table.upsert_entity(entity()), table.delete_entity("p", "r"), service.delete_table(name),
+            lambda: table.create_entity(entity()), lambda: table.upsert_entity(entity()),
+            lambda: table.delete_entity("p", "r"), lambda: service.delete_table(name),
         ):
             with raises(HttpResponseError, "InsufficientAccountPermissions", 403):
-                await attempt
+                await attempt()
         with raises(TableTransactionError, "InsufficientAccountPermissions", 403):
             await table.submit_transaction([("create", entity())])
 
