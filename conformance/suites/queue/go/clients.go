@@ -34,7 +34,7 @@ type (
 // onQueue is a case's body that is given a new queue with these messages, which is deleted afterwards.
 func onQueue(texts []string, body func(*Case, queue, string)) func(*Case) {
 	return func(c *Case) {
-		name := newQueueName()
+		name := newName()
 		must(service.CreateQueue(c.ctx, name, nil))
 		defer service.DeleteQueue(context.Background(), name, nil)
 		q := service.NewQueueClient(name)

@@ -38,7 +38,7 @@ var operations = map[string]func(scene) error{
 
 // attempt runs one operation with a token: "allowed", or the code of the refusal.
 func attempt(c *Case, operation string, token func(queue string) string) string {
-	own, other := newQueueName(), newQueueName()
+	own, other := newName(), newName()
 	must(service.CreateQueue(c.ctx, own, nil))
 	defer service.DeleteQueue(context.Background(), own, nil)
 	if operation != "create" {

@@ -34,7 +34,7 @@ func queueSASCases() {
 	}
 
 	test("queue SAS: create and delete of its queue", func(c *Case) {
-		name := newQueueName()
+		name := newName()
 		holder := must(azqueue.NewQueueClientWithNoCredential(endpoint+"/"+name+"?"+queueToken(name, "raup", nil), nil))
 		_, err := holder.Create(c.ctx, nil)
 		c.refused(err, 403, "AuthorizationFailure")

@@ -40,7 +40,7 @@ func names(queues []*azqueue.Queue) []string {
 // listed is a case's body that is given a prefix and the names of queues under it, in order.
 func listed(body func(c *Case, prefix string, ordered []string)) func(*Case) {
 	return func(c *Case) {
-		prefix, all := newQueueName(), []string{}
+		prefix, all := newName(), []string{}
 		for _, end := range []string{"c", "a", "b10", "b9", "0"} {
 			name := prefix + "-" + end
 			must(service.CreateQueue(c.ctx, name, &azqueue.CreateOptions{Metadata: metadata{"end": to.Ptr(end)}}))
@@ -54,7 +54,7 @@ func listed(body func(c *Case, prefix string, ordered []string)) func(*Case) {
 
 func queueCases() {
 	test("queues: create, properties, delete", func(c *Case) {
-		q := service.NewQueueClient(newQueueName())
+		q := service.NewQueueClient(newName())
 		_, err := q.GetProperties(c.ctx, nil)
 		c.refused(err, 404, "QueueNotFound")
 		must(q.Create(c.ctx, nil))
@@ -108,7 +108,7 @@ func queueCases() {
 		equal(c, count(c, q), 0)
 	}))
 
-	missing := service.NewQueueClient(newQueueName())
+	missing := service.NewQueueClient(newName())
 	for name, call := range map[string]func(*Case) error{
 		"set metadata": func(c *Case) error { _, err := missing.SetMetadata(c.ctx, nil); return err },
 		"get policies": func(c *Case) error { _, err := missing.GetAccessPolicy(c.ctx, nil); return err },

@@ -3,38 +3,11 @@
 import json
 from datetime import datetime, timedelta, timezone
 
+import indexes
 import suite
 from az import BY_CONNECTION_STRING, CONFIGURATION, NOT_AUTHENTICATED, NOT_PERMITTED, az, invoke, refused
+from commands import insert, query, rows, show, table
 from suite import equal
-
-
-class table:
-    """A table that is removed again."""
-
-    def __enter__(self):
-        self.name = suite.table_name("azcli")
-        equal(az("table", "create", "--name", self.name), {"created": True})
-        return self.name
-
-    def __exit__(self, *_):
-        az("table", "delete", "--name", self.name)
-
-
-def insert(name, *pairs, row="r", partition="p", if_exists=None):
-    condition = ["--if-exists", if_exists] if if_exists else []
-    return az("entity", "insert", "-t", name, "-e", f"PartitionKey={partition}", f"RowKey={row}", *pairs, *condition)
-
-
-def show(name, row="r", partition="p", **options):
-    return az("entity", "show", "-t", name, "--partition-key", partition, "--row-key", row, **options)
-
-
-def query(name, *options, **more):
-    return az("entity", "query", "-t", name, *options, **more)
-
-
-def rows(answer):
-    return [one["RowKey"] for one in answer["items"]]
 
 
 def tables_are_created_found_listed_and_deleted():
@@ -335,4 +308,5 @@ if __name__ == "__main__":
     suite.report_client("azure-data-tables")
     invoke("table", "exists", "--name", "warmup", *BY_CONNECTION_STRING)
     suite.run_cases(CASES)
+    suite.run_cases(indexes.CASES, "indexes.")
     CONFIGURATION.cleanup()

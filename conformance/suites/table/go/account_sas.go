@@ -32,7 +32,7 @@ func accountSAS(permissions, resourceTypes string) aztables.AccountSASSignatureV
 func withAccountSAS(values aztables.AccountSASSignatureValues, body func(*Case, sasClients)) func(*Case) {
 	return onTable(func(c *Case, owner *aztables.Client, name string) {
 		must(owner.AddEntity(c.ctx, row(nil), nil))
-		spare := newTableName()
+		spare := newName()
 		withTables(c, []string{spare}, func() {
 			query := must(values.Sign(credential))
 			limited := must(aztables.NewServiceClientWithNoCredential(endpoint+"/?"+query.Encode(), nil))
@@ -52,7 +52,7 @@ func accountSASCases() {
 			return err
 		}},
 		{"create a table", "c", "c", func(c *Case, sas sasClients) error {
-			name := newTableName()
+			name := newName()
 			_, err := sas.service.CreateTable(c.ctx, name, nil)
 			service.DeleteTable(c.ctx, name, nil)
 			return err
@@ -120,7 +120,7 @@ func accountSASCases() {
 	}
 
 	test("account SAS: create a table with w too", withAccountSAS(accountSAS("w", "c"), func(c *Case, sas sasClients) {
-		name := newTableName()
+		name := newName()
 		must(sas.service.CreateTable(c.ctx, name, nil))
 		must(service.DeleteTable(c.ctx, name, nil))
 	}))

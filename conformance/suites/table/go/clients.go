@@ -57,7 +57,7 @@ func decode(data []byte) aztables.EDMEntity {
 // onTable is a case's body that is given a new table, which is deleted afterwards.
 func onTable(body func(*Case, *aztables.Client, string)) func(*Case) {
 	return func(c *Case) {
-		name := newTableName()
+		name := newName()
 		must(service.CreateTable(c.ctx, name, nil))
 		defer service.DeleteTable(context.Background(), name, nil)
 		body(c, service.NewClient(name), name)

@@ -11,7 +11,7 @@ import (
 func connects(connectionString string, options *aztables.ClientOptions) func(*Case) {
 	return func(c *Case) {
 		client := must(aztables.NewServiceClientFromConnectionString(connectionString, options))
-		table := client.NewClient(newTableName())
+		table := client.NewClient(newName())
 		must(table.CreateTable(c.ctx, nil))
 		defer table.Delete(c.ctx, nil)
 		must(table.AddEntity(c.ctx, row(props{"n": 1}), nil))

@@ -16,6 +16,7 @@ func main() {
 	pagingCases()
 	transactionCases()
 	concurrencyCases()
+	indexCases()
 	policyCases()
 	accountSASCases()
 	tableSASCases()

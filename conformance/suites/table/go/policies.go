@@ -75,7 +75,7 @@ func policyCases() {
 	}))
 
 	test("policies: of a missing table are TableNotFound", func(c *Case) {
-		table := service.NewClient(newTableName())
+		table := service.NewClient(newName())
 		_, err := table.GetAccessPolicy(c.ctx, nil)
 		c.refused(err, http.StatusNotFound, "TableNotFound")
 		_, err = table.SetAccessPolicy(c.ctx, nil)

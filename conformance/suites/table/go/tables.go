@@ -38,14 +38,14 @@ func withTables(c *Case, names []string, body func()) {
 
 func tableCases() {
 	test("tables: create returns the name", func(c *Case) {
-		name := newTableName()
+		name := newName()
 		created := must(service.CreateTable(c.ctx, name, nil))
 		must(service.DeleteTable(c.ctx, name, nil))
 		equal(c, *created.TableName, name)
 	})
 
 	test("tables: create and delete through the table's client", func(c *Case) {
-		table := service.NewClient(newTableName())
+		table := service.NewClient(newName())
 		must(table.CreateTable(c.ctx, nil))
 		must(table.Delete(c.ctx, nil))
 	})
@@ -58,7 +58,7 @@ func tableCases() {
 	}))
 
 	test("tables: delete twice is ResourceNotFound", func(c *Case) {
-		name := newTableName()
+		name := newName()
 		must(service.CreateTable(c.ctx, name, nil))
 		must(service.DeleteTable(c.ctx, name, nil))
 		_, err := service.DeleteTable(c.ctx, name, nil)
@@ -79,7 +79,7 @@ func tableCases() {
 	}
 
 	test("tables: a missing table is TableNotFound for every entity operation", func(c *Case) {
-		table := service.NewClient(newTableName())
+		table := service.NewClient(newName())
 		row := entity("p", "r", nil)
 		_, insert := table.AddEntity(c.ctx, row, nil)
 		_, read := table.GetEntity(c.ctx, "p", "r", nil)
@@ -93,7 +93,7 @@ func tableCases() {
 	})
 
 	test("tables: list by range of names", func(c *Case) {
-		prefix := newTableName()
+		prefix := newName()
 		names := []string{prefix + "a", prefix + "b", prefix + "c"}
 		withTables(c, names, func() {
 			equal(c, listTables(c, &aztables.ListTablesOptions{Filter: withPrefix(prefix)}), [][]string{names})
@@ -102,7 +102,7 @@ func tableCases() {
 	})
 
 	test("tables: list page by page, with a token given explicitly", func(c *Case) {
-		prefix := newTableName()
+		prefix := newName()
 		names := []string{prefix + "1", prefix + "2", prefix + "3", prefix + "4", prefix + "5"}
 		withTables(c, names, func() {
 			options := &aztables.ListTablesOptions{Filter: withPrefix(prefix), Top: to.Ptr(int32(2))}
@@ -122,7 +122,7 @@ func tableCases() {
 	}
 
 	test("tables: 20 made at once are all there", func(c *Case) {
-		prefix := newTableName()
+		prefix := newName()
 		var made sync.WaitGroup
 		errs := make([]error, 20)
 		for n := range errs {

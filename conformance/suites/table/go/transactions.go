@@ -142,7 +142,7 @@ func transactionCases() {
 	}
 
 	test("transactions: a missing table fails at the first", func(c *Case) {
-		_, err := service.NewClient(newTableName()).SubmitTransaction(c.ctx, many(2), nil)
+		_, err := service.NewClient(newName()).SubmitTransaction(c.ctx, many(2), nil)
 		c.that(err != nil && strings.Contains(err.Error(), `"code":"TableNotFound"`) && strings.Contains(err.Error(), `"value":"0:`), "%v", err)
 	})
 

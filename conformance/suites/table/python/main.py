@@ -11,6 +11,9 @@ import access
 import concurrency
 import connecting
 import entities
+import index_values
+import index_views
+import indexes
 import keys
 import paging
 import queries
@@ -19,9 +22,12 @@ import service
 import tables
 import transactions
 import types_
+import unique_indexes
+import workload
 
 MODULES = [
-    tables, entities, types_, keys, queries, paging, transactions, concurrency, access, service, connecting, restarts,
+    tables, entities, types_, keys, queries, paging, transactions, concurrency, indexes, unique_indexes,
+    index_views, index_values, workload, access, service, connecting, restarts,
 ]
 CASE_SECONDS_MAX = 120
 

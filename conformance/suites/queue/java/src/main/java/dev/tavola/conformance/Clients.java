@@ -52,7 +52,7 @@ final class Clients {
     }
 
     static QueueClient newQueue() {
-        return SERVICE.getQueueClient(Harness.newQueueName());
+        return SERVICE.getQueueClient(Harness.newName());
     }
 
     /** The body of a case with a new queue that holds these messages, which is deleted afterwards. */

@@ -30,7 +30,7 @@ final class QueueCases {
     /** The body of a case with several queues under one prefix, whose names are given in order. */
     private static Harness.Body listed(Listed body) {
         return () -> {
-            String prefix = Harness.newQueueName();
+            String prefix = Harness.newName();
             List<String> names = new ArrayList<>();
             for (String end : List.of("c", "a", "b10", "b9", "0")) {
                 names.add(prefix + "-" + end);

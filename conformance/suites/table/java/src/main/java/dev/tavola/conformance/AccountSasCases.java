@@ -13,7 +13,7 @@ import static dev.tavola.conformance.Clients.row;
 import static dev.tavola.conformance.Clients.serviceWithSas;
 import static dev.tavola.conformance.Clients.tableWithSas;
 import static dev.tavola.conformance.Harness.equal;
-import static dev.tavola.conformance.Harness.newTableName;
+import static dev.tavola.conformance.Harness.newName;
 import static dev.tavola.conformance.Harness.test;
 
 import com.azure.data.tables.TableClient;
@@ -87,12 +87,12 @@ final class AccountSasCases {
     static void register() {
         operation("list tables", "l", "c", clients -> clients.service().listTables().stream().count());
         operation("create a table", "c", "c", clients -> {
-            String name = newTableName();
+            String name = newName();
             clients.service().createTable(name);
             SERVICE.deleteTable(name);
         });
         operation("delete a table", "d", "c", clients -> {
-            String name = newTableName();
+            String name = newName();
             SERVICE.createTable(name);
             try {
                 clients.service().deleteTable(name);

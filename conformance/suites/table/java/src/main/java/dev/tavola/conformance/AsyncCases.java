@@ -9,7 +9,7 @@ import static dev.tavola.conformance.Clients.onTable;
 import static dev.tavola.conformance.Clients.refused;
 import static dev.tavola.conformance.Clients.row;
 import static dev.tavola.conformance.Harness.equal;
-import static dev.tavola.conformance.Harness.newTableName;
+import static dev.tavola.conformance.Harness.newName;
 import static dev.tavola.conformance.Harness.test;
 
 import com.azure.core.credential.AzureNamedKeyCredential;
@@ -33,7 +33,7 @@ final class AsyncCases {
 
     static void register() {
         test("async: create if not exists, delete twice", () -> {
-            String name = newTableName();
+            String name = newName();
             SERVICE.createTableIfNotExists(name).block();
             SERVICE.createTableIfNotExists(name).block();
             SERVICE.deleteTable(name).block();

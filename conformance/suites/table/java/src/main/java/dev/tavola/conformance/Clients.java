@@ -57,7 +57,7 @@ final class Clients {
     }
 
     static TableClient newTable() {
-        return SERVICE.getTableClient(Harness.newTableName());
+        return SERVICE.getTableClient(Harness.newName());
     }
 
     /** The body of a case with a new table, which is deleted afterwards. */

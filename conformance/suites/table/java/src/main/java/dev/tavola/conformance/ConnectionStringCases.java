@@ -9,7 +9,7 @@ import static dev.tavola.conformance.Clients.resolvedLocally;
 import static dev.tavola.conformance.Clients.row;
 import static dev.tavola.conformance.Clients.rowKeys;
 import static dev.tavola.conformance.Harness.equal;
-import static dev.tavola.conformance.Harness.newTableName;
+import static dev.tavola.conformance.Harness.newName;
 import static dev.tavola.conformance.Harness.test;
 
 import com.azure.data.tables.TableClient;
@@ -29,7 +29,7 @@ final class ConnectionStringCases {
 
     /** Makes a table, writes and reads a row, and deletes the table, all with this client. */
     private static void works(TableServiceClient service) {
-        TableClient table = service.createTable(newTableName());
+        TableClient table = service.createTable(newName());
         try {
             table.createEntity(row("r", "n", 1));
             table.submitTransaction(List.of(new TableTransactionAction(UPDATE_MERGE, row("r", "n", 2))));

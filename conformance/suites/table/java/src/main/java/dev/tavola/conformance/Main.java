@@ -15,6 +15,9 @@ final class Main {
         PagingCases.register();
         TransactionCases.register();
         ConcurrencyCases.register();
+        IndexCases.register();
+        IndexViewCases.register();
+        WorkloadCases.register();
         PolicyCases.register();
         AccountSasCases.register();
         TableSasCases.register();

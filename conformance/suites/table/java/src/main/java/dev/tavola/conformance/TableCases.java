@@ -7,7 +7,7 @@ import static dev.tavola.conformance.Clients.onTable;
 import static dev.tavola.conformance.Clients.refused;
 import static dev.tavola.conformance.Clients.row;
 import static dev.tavola.conformance.Harness.equal;
-import static dev.tavola.conformance.Harness.newTableName;
+import static dev.tavola.conformance.Harness.newName;
 import static dev.tavola.conformance.Harness.test;
 
 import com.azure.core.http.rest.PagedResponse;
@@ -45,7 +45,7 @@ final class TableCases {
 
     static void register() {
         test("tables: create, list, delete", () -> {
-            String name = newTableName();
+            String name = newName();
             SERVICE.createTable(name);
             equal(names("TableName eq '" + name + "'"), List.of(name));
             SERVICE.deleteTable(name);
@@ -65,7 +65,7 @@ final class TableCases {
         }));
 
         test("tables: create if not exists is quiet the second time", () -> {
-            String name = newTableName();
+            String name = newName();
             equal(SERVICE.createTableIfNotExistsWithResponse(name, null, Context.NONE).getStatusCode(), 204);
             equal(SERVICE.createTableIfNotExistsWithResponse(name, null, Context.NONE).getStatusCode(), 409);
             SERVICE.deleteTable(name);
@@ -94,13 +94,13 @@ final class TableCases {
         });
 
         test("tables: list by range of names, in order", () -> {
-            String prefix = newTableName();
+            String prefix = newName();
             List<String> made = Stream.of("a", "b", "c").map(letter -> prefix + letter).toList();
             withTables(made, () -> equal(names(withPrefix(prefix)), made));
         });
 
         test("tables: list page by page with tokens", () -> {
-            String prefix = newTableName();
+            String prefix = newName();
             List<String> made = IntStream.rangeClosed(1, 5).mapToObj(n -> prefix + n).toList();
             ListTablesOptions options = new ListTablesOptions().setFilter(withPrefix(prefix)).setTop(2);
             withTables(made, () -> {

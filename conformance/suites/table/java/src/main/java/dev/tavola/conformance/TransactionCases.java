@@ -33,7 +33,7 @@ import java.util.stream.IntStream;
 final class TransactionCases {
     private TransactionCases() {}
 
-    private static TableTransactionAction action(TableTransactionActionType type, TableEntity entity) {
+    static TableTransactionAction action(TableTransactionActionType type, TableEntity entity) {
         return new TableTransactionAction(type, entity);
     }
 
@@ -42,7 +42,7 @@ final class TransactionCases {
     }
 
     /** Expects the transaction to fail with this code at this index, and to leave only these rows. */
-    private static void fails(TableClient table, String code, int index, String left, List<TableTransactionAction> actions) {
+    static void fails(TableClient table, String code, int index, String left, List<TableTransactionAction> actions) {
         Throwable error = failure(() -> table.submitTransaction(actions));
         if (!(error instanceof TableTransactionFailedException failed)) {
             throw new AssertionError("expected a failed transaction", error);
