@@ -16,12 +16,12 @@ use tavola_engine::{
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
+use super::index_checks;
 use super::{Next, Stop, Task, backoff};
 use crate::clock::Clock;
 use crate::storage::catalogue::{Catalogue, Table};
 use crate::storage::index::backfill::{Chunk, ChunkKeys, ChunkOutcome, rows_behind};
 use crate::storage::index::sketch::Sketch;
-use crate::storage::index::verify::{Verified, verify};
 use crate::storage::index::{IndexRegistry, TableKey, definitions};
 use crate::storage::layout::{BuildRecord, IndexKeys, IndexRecord, Key, Record, TableRecord};
 use crate::storage::{Error, Result};
@@ -46,6 +46,10 @@ const QUEUE_PAUSE: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(4);
 /// How often numbers that steer are kept.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// Why an index fails that was readable.
+const ORPHAN: &str =
+    "A row of it points to an entity that does not exist. Declare it again to have it built anew.";
 
 #[derive(Debug)]
 pub(crate) struct IndexBuilder {
@@ -174,10 +178,12 @@ impl Worker {
     /// Does the next thing; false if there is none.
     async fn step(&mut self) -> Result<bool> {
         let (account, name) = (self.table.0, self.table.1.clone());
-        let record = self.shared.catalogue.table_record(account, &name).await?;
-        for index in self.shared.registry().take_verifications(&self.table) {
-            self.verify(&index).await?;
+        self.check_orphans().await?;
+        let (engine, registry) = (&self.shared.engine, self.shared.registry());
+        for index in registry.take_verifications(&self.table) {
+            index_checks::verify_index(engine, registry, &self.table, &index).await?;
         }
+        let record = self.shared.catalogue.table_record(account, &name).await?;
         if definitions::has_steps(&record.indexes) {
             self.take_steps(&record).await?;
             return Ok(true);
@@ -186,6 +192,17 @@ impl Worker {
             Some(index) => self.build_slice(&record, index).await.map(|()| true),
             None => Ok(false),
         }
+    }
+
+    /// Takes indexes out of use whose rows point to nothing, as queries found.
+    async fn check_orphans(&mut self) -> Result<()> {
+        for (number, entity_key) in self.shared.registry().take_orphans(&self.table) {
+            let engine = &self.shared.engine;
+            if index_checks::is_orphan(engine, &self.table, number, &entity_key).await? {
+                self.fail(number, ORPHAN).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The steps that only wait until nobody works with an older record.
@@ -285,7 +302,7 @@ impl Worker {
     }
 
     async fn fail(&mut self, number: u16, why: &str) -> Result<()> {
-        tracing::warn!(table = &*self.table.1, number, why, "an index cannot be built");
+        tracing::warn!(table = &*self.table.1, number, why, "an index has failed");
         let (why, now) = (why.to_owned(), self.shared.clock.now());
         let catalogue = &self.shared.catalogue;
         catalogue
@@ -333,27 +350,6 @@ impl Worker {
         Ok(())
     }
 
-    /// Compares an index with its entities, and tells what it has found.
-    async fn verify(&self, name: &str) -> Result<()> {
-        // The record and the rows must be of one moment.
-        let snapshot = self.shared.engine.snapshot().await?;
-        let stored = snapshot.get(&TableRecord::key(self.table.0, &self.table.1)).await?;
-        let Some(record) = stored.as_deref().and_then(TableRecord::decode) else { return Ok(()) };
-        let Some(index) = definitions::latest(&record.indexes, name) else { return Ok(()) };
-        let statistics = self.shared.registry().statistics.of(record.id, index.number);
-        let Ok(definition) = index.definition.parse() else { return Ok(()) };
-        let words = if index.state.is_read() {
-            match verify(&snapshot, record.id, index.number, &definition).await {
-                Ok(verified) => words(&verified),
-                Err(error) => format!("failed: {error}"),
-            }
-        } else {
-            "not readable yet".to_owned()
-        };
-        statistics.set_verification(words);
-        Ok(())
-    }
-
     async fn pause(&mut self, pause: Duration) {
         if pause.is_zero() {
             return tokio::task::yield_now().await;
@@ -362,17 +358,6 @@ impl Worker {
             () = tokio::time::sleep(pause) => {}
             () = self.stop.requested() => {}
         }
-    }
-}
-
-fn words(verified: &Verified) -> String {
-    let Verified { expected, found, differences } = verified;
-    match differences.len() {
-        0 => format!("sound: {found} entries"),
-        count => format!(
-            "{count} differences, {expected} entries expected, {found} found: {}",
-            differences.iter().take(10).cloned().collect::<Vec<_>>().join("; ")
-        ),
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::storage::index::IndexState;
+use crate::storage::index::verify::verify;
 use crate::storage::layout::{AccountId, EntityKeys, TableId};
 
 const ACCOUNT: AccountId = AccountId(1_000);
@@ -272,6 +273,54 @@ async fn a_build_that_finds_the_same_values_twice_fails() {
         process.declare("Row", true).await;
         process.steps(usize::MAX).await;
         assert_eq!(process.states().await, [(1, IndexState::Failed)], "{twin}");
+    }
+}
+
+/// Only if it is one, in the state of the store that the builder finds.
+#[tokio::test]
+async fn an_index_with_a_row_without_its_entity_fails() {
+    for (keys, unique) in [("Town", false), ("PartitionKey,Town", false), ("Row", true)] {
+        let (engine, table) = engine_with_people().await;
+        let process = Process::start(&engine).await;
+        process.declare(keys, unique).await;
+        process.steps(usize::MAX).await;
+        let key = EntityKeys::of(table).key("p", "00003");
+        let entity_key = crate::storage::layout::entity_key_of(&key).to_vec();
+        let report =
+            |number| process.shared.registry().add_orphan(ACCOUNT, "people", number, &entity_key);
+        // The entity is there; there is no such index.
+        assert!(report(1) && !report(1) && report(7));
+        process.steps(usize::MAX).await;
+        assert_eq!(process.states().await, [(1, IndexState::Readable)]);
+
+        let stored = engine.get(&key).await.unwrap().unwrap();
+        commit(&engine, vec![tavola_engine::Write::Delete(key.clone())]).await;
+        // A row that is not there either points to nothing.
+        let other = EntityKeys::of(table).key("p", "never");
+        let never = crate::storage::layout::entity_key_of(&other);
+        assert!(process.shared.registry().add_orphan(ACCOUNT, "people", 1, never));
+        process.worker().check_orphans().await.unwrap();
+        assert!(process.record().await.indexes.indexes[0].state.is_read());
+
+        // Whoever still reads it finds it kept until then.
+        let name = TableName::parse("People").unwrap();
+        let reader = process.shared.catalogue.find(ACCOUNT, &name).await.unwrap();
+        assert!(report(1));
+        process.worker().check_orphans().await.unwrap();
+        assert_eq!(process.states().await, [(1, IndexState::Failing)]);
+        drop(reader);
+        process.steps(usize::MAX).await;
+        assert_eq!(process.states().await, [(1, IndexState::Failed)]);
+
+        // It is kept, and another declaration builds it anew.
+        drop(process);
+        let process = Process::start(&engine).await;
+        let failed = process.record().await.indexes.indexes[0].clone();
+        assert_eq!((failed.state, &*failed.error), (IndexState::Failed, ORPHAN));
+        commit(&engine, vec![tavola_engine::Write::Put(key, stored)]).await;
+        process.declare(keys, unique).await;
+        process.steps(usize::MAX).await;
+        assert_eq!(process.states().await, [(2, IndexState::Readable)]);
     }
 }
 

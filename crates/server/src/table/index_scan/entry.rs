@@ -11,6 +11,8 @@ use super::candidate::{Candidate, Coverage};
 pub(super) struct Entry {
     pub entity_key: Vec<u8>,
     pub entity: Option<Vec<u8>>,
+    /// The number of the index that says so.
+    pub index: u16,
 }
 
 impl Entry {
@@ -20,7 +22,7 @@ impl Entry {
             Coverage::Parts => entity_of_parts(&candidate.index().definition, &row),
             Coverage::Copy => row.copy.map(<[u8]>::to_vec),
         };
-        Self { entity_key: row.entity_key.into_owned(), entity }
+        Self { entity_key: row.entity_key.into_owned(), entity, index: candidate.index().number }
     }
 
     pub(super) fn bytes(&self) -> usize {
