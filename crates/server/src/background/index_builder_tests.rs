@@ -347,6 +347,33 @@ async fn a_step_waits_for_those_who_work_with_an_older_schema() {
     assert_eq!(now.schema.indexes()[0].state, IndexState::WriteOnly);
 }
 
+/// However many tables want one.
+#[tokio::test]
+async fn two_builds_go_on_at_a_time() {
+    let (engine, _) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    process.declare("Town", false).await;
+    let mut worker = process.worker();
+    while definitions::next_build(&process.record().await.indexes).is_none() {
+        worker.step().await.unwrap();
+    }
+    assert_eq!(process.shared.builds.available_permits(), 2);
+    let others = process.shared.builds.acquire_many(2).await.unwrap();
+    let building = tokio::spawn(async move { worker.step().await });
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!building.is_finished());
+    drop(others);
+    assert!(building.await.unwrap().unwrap());
+    // And one of a table: nobody else looks after it meanwhile.
+    let registry = process.shared.registry();
+    registry.add_work(ACCOUNT, "people");
+    let busy = [(ACCOUNT, Box::from("people"))].into();
+    assert_eq!(registry.take_work(&busy), None);
+    assert!(registry.take_work(&BTreeSet::new()).is_some());
+}
+
 #[tokio::test]
 async fn uses_and_changes_are_kept() {
     let (engine, table) = engine_with_people().await;

@@ -7,6 +7,7 @@ mod declaring;
 mod failing;
 mod index_table_pattern;
 mod large;
+mod limits;
 mod signatures;
 mod unique;
 
