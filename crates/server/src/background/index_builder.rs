@@ -20,9 +20,9 @@ use super::index_checks;
 use super::{Next, Stop, Task, backoff};
 use crate::clock::Clock;
 use crate::storage::catalogue::{Catalogue, Table};
-use crate::storage::index::backfill::{Chunk, ChunkKeys, ChunkOutcome, rows_behind};
+use crate::storage::index::backfill::{Chunk, ChunkKeys, ChunkOutcome, RowCount, rows_behind};
 use crate::storage::index::sketch::Sketch;
-use crate::storage::index::{IndexRegistry, TableKey, definitions};
+use crate::storage::index::{BuildProgress, Entities, IndexRegistry, TableKey, definitions};
 use crate::storage::layout::{BuildRecord, IndexKeys, IndexRecord, Key, Record, TableRecord};
 use crate::storage::{Error, Result};
 
@@ -44,6 +44,8 @@ const QUEUE_SHORT: u64 = 64;
 const QUEUE_PAUSE: Duration = Duration::from_millis(10);
 /// The longest rest after a failure.
 const PAUSE_MAX: Duration = Duration::from_secs(4);
+/// Entities that are counted between two looks at whether to stop.
+const COUNT_ROWS: u64 = 100_000;
 /// How often numbers that steer are kept.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
 
@@ -143,12 +145,14 @@ struct Worker {
     /// Of the index that is being built: its number and what was seen of it.
     sketch: Option<(u16, Sketch)>,
     slices: u32,
+    /// Of that index.
+    progress: Option<BuildProgress>,
 }
 
 impl Worker {
     fn new(shared: &Arc<Shared>, table: TableKey, stop: &Stop) -> Self {
         let (shared, stop) = (Arc::clone(shared), stop.clone());
-        Self { shared, table, stop, sketch: None, slices: 0 }
+        Self { shared, table, stop, sketch: None, slices: 0, progress: None }
     }
 
     async fn run(mut self) -> (TableKey, Result<()>) {
@@ -184,11 +188,17 @@ impl Worker {
             index_checks::verify_index(engine, registry, &self.table, &index).await?;
         }
         let record = self.shared.catalogue.table_record(account, &name).await?;
+        let next_build = definitions::next_build(&record.indexes);
+        // An index that was dropped meanwhile is not built any more.
+        let is_next = |build: &BuildProgress| {
+            next_build.is_some_and(|index| build.is_of(record.id, index.number))
+        };
+        self.progress = self.progress.take().filter(is_next);
         if definitions::has_steps(&record.indexes) {
             self.take_steps(&record).await?;
             return Ok(true);
         }
-        match definitions::next_build(&record.indexes) {
+        match next_build {
             Some(index) => self.build_slice(&record, index).await.map(|()| true),
             None => Ok(false),
         }
@@ -237,6 +247,10 @@ impl Worker {
         let stored = stored.as_deref().and_then(BuildRecord::decode).unwrap_or_default();
         let (mut is_done, mut position) = (stored.is_done, stored.position);
         let mut sketch = self.take_sketch(record, number, &position).await?;
+        if self.progress.is_none() {
+            self.progress =
+                Some(self.begin_progress(record, number, stored.rows, &position).await?);
+        }
         for _ in 0..CHUNKS_PER_SLICE {
             if is_done || self.stop.is_requested() {
                 break;
@@ -252,6 +266,9 @@ impl Worker {
                     (is_done, position) = (build.is_done, build.position.clone());
                     (build.distinct, build.largest) = (sketch.distinct(), sketch.largest());
                     statistics.set(&build);
+                    if let Some(progress) = &self.progress {
+                        progress.set_done(build.rows);
+                    }
                 }
                 Ok(ChunkOutcome::Stopped) => return Ok(()),
                 Ok(ChunkOutcome::Violation) => {
@@ -268,6 +285,37 @@ impl Worker {
             return self.finish(record, index, &statistics.get()).await;
         }
         self.keep_sketch(record, number, sketch).await
+    }
+
+    /// Tells operators of the build: how many entities are done, and how many there are, which another index of the table
+    /// may know; otherwise they are counted, which takes a small part of the time that the build does.
+    async fn begin_progress(
+        &self,
+        record: &TableRecord,
+        number: u16,
+        done: u64,
+        position: &[u8],
+    ) -> Result<BuildProgress> {
+        let registry = self.shared.registry();
+        let mut readable = record.indexes.indexes.iter().filter(|index| index.state.is_read());
+        let expected = match readable.next() {
+            Some(other) => registry.statistics.of(record.id, other.number).rows(),
+            None => done + self.count_rows(record, position).await?,
+        };
+        let entities = Entities { done, expected: expected.max(done) };
+        Ok(registry.builds.begin(record.id, number, entities))
+    }
+
+    /// The entities behind a place; fewer if the server stops.
+    async fn count_rows(&self, record: &TableRecord, position: &[u8]) -> Result<u64> {
+        let (mut rows, mut next) = (0, Some(Bytes::copy_from_slice(position)));
+        while let Some(position) = next.filter(|_| !self.stop.is_requested()) {
+            let range = rows_behind(record.id, &position);
+            let counted = self.shared.engine.scan(range, RowCount::up_to(COUNT_ROWS)).await?;
+            rows += counted.rows;
+            next = counted.last;
+        }
+        Ok(rows)
     }
 
     /// Every entity was seen: the index can be read from now on.

@@ -347,6 +347,41 @@ async fn a_step_waits_for_those_who_work_with_an_older_schema() {
     assert_eq!(now.schema.indexes()[0].state, IndexState::WriteOnly);
 }
 
+/// From the first chunk to the last, after a start from where it goes on, and no longer than the build.
+#[tokio::test]
+async fn the_progress_of_a_build_is_told() {
+    let (engine, _) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    let builds = process.shared.registry().builds.clone();
+    assert_eq!(builds.total(), (0, Entities::default()));
+    process.declare("Town", false).await;
+    let mut worker = process.worker();
+    let mut told = Vec::new();
+    while worker.step().await.unwrap() {
+        told.extend(Some(builds.total()).filter(|(running, _)| *running == 1));
+    }
+    let all = ROWS as u64;
+    let seen = |done| (1, Entities { done, expected: all });
+    assert_eq!(told, [seen(64), seen(128), seen(192), seen(200)]);
+    assert_eq!(builds.total(), (0, Entities::default()));
+
+    // The next knows how many there are; it goes on after a start, and ends with its index.
+    process.declare("Row", false).await;
+    let mut worker = process.worker();
+    while builds.total() != seen(64) {
+        worker.step().await.unwrap();
+    }
+    drop((worker, process));
+    let process = Process::start(&engine).await;
+    let mut worker = process.worker();
+    worker.step().await.unwrap();
+    let builds = process.shared.registry().builds.clone();
+    assert_eq!(builds.total(), seen(128));
+    process.change(|record| definitions::drop_index(&mut record.indexes, "Index", NOW)).await;
+    worker.step().await.unwrap();
+    assert_eq!(builds.total(), (0, Entities::default()));
+}
+
 /// However many tables want one.
 #[tokio::test]
 async fn two_builds_go_on_at_a_time() {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::build_progress::Builds;
 use super::generation::Generations;
 use super::statistics::StatisticsList;
 use crate::storage::layout::AccountId;
@@ -16,6 +17,7 @@ pub(crate) type TableKey = (AccountId, Box<str>);
 pub(crate) struct IndexRegistry {
     pub generations: Generations,
     pub statistics: StatisticsList,
+    pub builds: Arc<Builds>,
     /// Told when there is work.
     pub work_signal: Arc<Notify>,
     tables: Mutex<Tables>,

@@ -71,7 +71,6 @@ fn values_that_differ_late_are_told_apart() {
         let expected = all.iter().enumerate().filter(|(_, other)| *other > value);
         assert_eq!(greater, expected.map(|(row, _)| row.to_string()).collect::<Vec<_>>(), "{row}");
     }
-    // As unique as 512 bytes are: a longer value shares its place with others.
     assert_sound(&client, &table, "ByValue", all.len());
 }
 
