@@ -147,7 +147,7 @@ fn evaluate(expr: &Expr, properties: &[(String, Literal)]) -> bool {
     })
 }
 
-fn comparisons(expr: &Expr) -> Vec<&Comparison> {
+pub(crate) fn comparisons(expr: &Expr) -> Vec<&Comparison> {
     let mut found = Vec::new();
     let mut left = vec![expr];
     while let Some(expr) = left.pop() {
@@ -163,7 +163,7 @@ fn comparisons(expr: &Expr) -> Vec<&Comparison> {
 
 /// Rows around the literals of a filter: each value that it names, what comes just before and after, and the same
 /// in another type.
-fn rows(comparisons: &[&Comparison]) -> Vec<Row> {
+pub(crate) fn rows(comparisons: &[&Comparison]) -> Vec<Row> {
     let mut keys: BTreeSet<_> = ["", "a", "p", "\u{e000}", "\u{1f600}"].map(str::to_owned).into();
     let mut values = vec![Literal::Int32(1), Literal::Double(f64::NAN), Literal::Boolean(true)];
     let mut moments = vec![Ticks::MIN_STORED];

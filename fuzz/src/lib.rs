@@ -14,9 +14,11 @@ pub mod filter;
 pub mod json_entity;
 pub mod long_form;
 pub mod names;
+pub mod queue_message;
 pub mod sas;
 pub mod service_sas;
 pub mod url;
+pub mod value_line;
 pub mod xml;
 
 mod input;
@@ -26,7 +28,7 @@ mod model;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, under the name of its corpus.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 14] = [
     ("authorization", authorization::run),
     ("batch", batch::run),
     ("continuation", continuation::run),
@@ -35,8 +37,10 @@ pub const TARGETS: [Target; 12] = [
     ("json_entity", json_entity::run),
     ("long_form", long_form::run),
     ("names", names::run),
+    ("queue_message", queue_message::run),
     ("sas", sas::run),
     ("service_sas", service_sas::run),
     ("url", url::run),
+    ("value_line", value_line::run),
     ("xml", xml::run),
 ];

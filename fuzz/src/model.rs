@@ -84,22 +84,27 @@ impl Row {
             Expr::Or(terms) => terms.iter().any(|term| self.matches(term)),
             Expr::Compare(Comparison { property, operator, literal }) => {
                 let Some(stored) = self.value(property) else { return false };
-                let order = order(&stored, literal);
-                match operator {
-                    Operator::Eq => order == Some(Ordering::Equal),
-                    Operator::Ne => order != Some(Ordering::Equal),
-                    Operator::Gt => order == Some(Ordering::Greater),
-                    Operator::Ge => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-                    Operator::Lt => order == Some(Ordering::Less),
-                    Operator::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-                }
+                compares(&stored, *operator, literal)
             }
         }
     }
 }
 
+/// Whether a comparison holds of a stored value.
+pub fn compares(stored: &Literal, operator: Operator, literal: &Literal) -> bool {
+    let order = order(stored, literal);
+    match operator {
+        Operator::Eq => order == Some(Ordering::Equal),
+        Operator::Ne => order != Some(Ordering::Equal),
+        Operator::Gt => order == Some(Ordering::Greater),
+        Operator::Ge => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        Operator::Lt => order == Some(Ordering::Less),
+        Operator::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+    }
+}
+
 /// How a stored value stands to a literal; `None` when one of them is no number.
-fn order(stored: &Literal, literal: &Literal) -> Option<Ordering> {
+pub fn order(stored: &Literal, literal: &Literal) -> Option<Ordering> {
     Some(match (stored, literal) {
         (Literal::String(a), Literal::String(b)) => a.encode_utf16().cmp(b.encode_utf16()),
         (Literal::Boolean(a), Literal::Boolean(b)) => a.cmp(b),

@@ -82,6 +82,8 @@ impl ServerState {
         let started = clock.now().unix_seconds();
         metrics.register_process(started);
         let catalogue = Arc::new(Catalogue::new(engine.clone(), drop_signal.clone()));
+        let builds = &catalogue.indexes().builds;
+        metrics.register(|registry| crate::metrics::indexes::register_builds(registry, builds));
         if features.is_in_use(Feature::Index) {
             catalogue.load_indexes().await.map_err(storage_failure)?;
         }

@@ -3,6 +3,8 @@
 //! Cargo builds examples for the tests of their own package only, so they are taken in here as modules: all that is left out is
 //! a `main` that hands its arguments on and turns an error into the exit code.
 
+#[path = "../../../client/examples/index_table/customers.rs"]
+mod customers;
 #[path = "../../../client/examples/employee_directory/directory.rs"]
 mod directory;
 #[path = "../../../client/examples/patterns/shown.rs"]
@@ -65,6 +67,49 @@ async fn the_directory_walks_through_the_guide() {
             ),
             "{out}"
         );
+    }
+}
+
+/// Twice in a row, and the second time the same.
+#[tokio::test]
+async fn the_index_table_pattern_is_shown_with_what_it_costs() {
+    let account = account();
+    let name = fresh_name();
+    for _ in 0..2 {
+        let mut out = Vec::new();
+        customers::run(Some(account.connection_string()), &name, &mut out).await.unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.starts_with("1000 customers in 16 shards\n"), "{out}");
+        for line in [
+            "without an index: 50 found; table scan",
+            "both: 5 found; ",
+            "one of them by its keys: 1 found; point",
+        ] {
+            assert!(out.contains(line), "{line}\n{out}");
+        }
+        if !account.is_tavola() {
+            continue;
+        }
+        let index = |name: &str, how: &str, count: u32| {
+            format!(
+                "{count} found; index {name} ({how}): {count} entries passed, {count} rows \
+                 examined, {count} returned\n"
+            )
+        };
+        for (what, cost) in [
+            ("without an index", "50 found; table scan: 1000 rows examined, 50 returned\n".into()),
+            ("references, each looked up", index("ByTown", "ordered", 50)),
+            ("copies of everything", index("ByTown", "ordered covering", 50)),
+            ("copies of what is asked for often", index("ByTown", "ordered covering", 50)),
+            ("and the rest looked up", index("ByTown", "ordered", 50)),
+            ("names that begin with Ro", index("ByLastName", "sorted", 100)),
+            ("both", index("ByTownAndName", "ordered", 5)),
+            ("the first alone", index("ByTownAndName", "sorted", 50)),
+            ("the second alone", "100 found; table scan: 1000 rows examined, ".into()),
+            ("found without a hash", index("ByTownAndName", "ordered", 5)),
+        ] {
+            assert!(out.contains(&format!("  {what}: {cost}")), "{what}: {cost}\n{out}");
+        }
     }
 }
 

@@ -1,8 +1,13 @@
 //! Indexes of a service that keeps them, through the client's own names for them.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use azure_core::http::{AsyncRawResponse, ClientOptions, HttpClient, Request, Transport};
 use futures::TryStreamExt;
 use tavola_client::{
-    Entity, ErrorCode, ErrorExt, IndexSpec, IndexState, QueryOptions, TableEntity, filter,
+    Entity, ErrorCode, ErrorExt, IndexSpec, IndexState, QueryCost, QueryOptions, TableClient,
+    TableClientOptions, TableEntity, filter, new_transport,
 };
 
 use crate::support::TestTable;
@@ -63,5 +68,91 @@ async fn a_type_declares_its_indexes() {
     assert_eq!(gone.code(), Some(ErrorCode::ResourceNotFound));
     let wrong = indexes.declare(table.name(), "Wrong", &IndexSpec::on("A,,"), None).await;
     assert_eq!(wrong.unwrap_err().code(), Some(ErrorCode::InvalidInput));
+    table.delete().await;
+}
+
+#[tokio::test]
+async fn a_query_is_explained_with_its_index() {
+    let table = TestTable::create().await;
+    for id in 0..50 {
+        table.insert_entity(&person(id), None).await.unwrap();
+    }
+    let wanted = || filter!(Town == "Town1" && LastName == "Hansen");
+    let before = table.explain_query(wanted()).await.unwrap();
+    assert_eq!((before.estimate, before.index()), (QueryCost::TableScan, None));
+    if !table.account.is_tavola() {
+        assert_eq!(before.report, None);
+        return table.delete().await;
+    }
+    assert_eq!(before.to_string(), "table scan: 50 rows examined, 17 returned");
+    table.ensure_indexes::<Person>(None).await.unwrap();
+    let indexes = table.account.service().indexes().unwrap();
+    for (name, _) in Person::indexes() {
+        indexes.wait_until_readable(table.name(), name).await.unwrap();
+    }
+    let after = table.explain_query(wanted()).await.unwrap();
+    assert_eq!(after.estimate, QueryCost::TableScan);
+    let index = after.index().unwrap();
+    assert_eq!(
+        (&*index.names, &*index.how, index.entries),
+        (&["ByTown".into()][..], "ordered covering", 17)
+    );
+    let report = after.report.as_ref().unwrap();
+    assert_eq!((&*report.kind, report.rows_examined, report.rows_returned), ("index", 17, 17));
+    let line = "index ByTown (ordered covering): 17 entries passed, 17 rows examined, 17 returned";
+    assert_eq!(after.to_string(), line);
+    // The page that was meant, from where it goes on; with what was asked for and why it was not so.
+    let two = QueryOptions { page_size: Some(2), ..wanted().into() };
+    let mut pager = table.query_entities::<Entity>(two.clone());
+    while pager.try_next().await.unwrap().unwrap().row_key() != "046" {}
+    let rest = QueryOptions { continuation: pager.into_continuation(), ..two };
+    let rest = table.explain_query(rest).await.unwrap().report.unwrap();
+    assert!(rest.rows_returned <= 2, "{rest}");
+    let negated = table.explain_query(filter!(!(Email == "7@example.com"))).await.unwrap();
+    let report = negated.report.unwrap();
+    assert_eq!(report.indexes_not_used, [("ByEmail".to_owned(), "skip-missing".to_owned())]);
+    assert!(
+        report
+            .to_string()
+            .ends_with("50 rows examined, 49 returned; ByEmail not used: skip-missing")
+    );
+    // A key needs no index, and everything has no filter.
+    let point = filter!(PartitionKey == "dk" && RowKey == "007");
+    let point = table.explain_query(point).await.unwrap();
+    assert_eq!((point.estimate, point.index()), (QueryCost::Point, None));
+    let all = table.explain_query(None).await.unwrap();
+    assert_eq!((all.estimate, all.report.unwrap().rows_returned), (QueryCost::TableScan, 50));
+    table.delete().await;
+}
+
+/// A service that does not know the question: it never arrives.
+#[derive(Debug)]
+struct Unasked(Arc<dyn HttpClient>);
+
+#[async_trait]
+impl HttpClient for Unasked {
+    async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
+        let mut plain = request.clone();
+        assert!(plain.headers_mut().remove("x-tavola-explain").is_some());
+        self.0.execute_request(&plain).await
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_explains_nothing_leaves_the_estimate() {
+    let table = TestTable::create().await;
+    table.insert_entity(&person(1), None).await.unwrap();
+    let transport = Transport::new(Arc::new(Unasked(new_transport(None).unwrap())));
+    let options = TableClientOptions {
+        client_options: ClientOptions { transport: Some(transport), ..Default::default() },
+        ..Default::default()
+    };
+    let connection = table.account.connection_string();
+    let client =
+        TableClient::from_connection_string(connection, table.name(), Some(options)).unwrap();
+    let filter = filter!(PartitionKey == "dk" && Town == "Town1");
+    let explanation = client.explain_query(filter).await.unwrap();
+    assert_eq!((explanation.estimate, &explanation.report), (QueryCost::PartitionScan, &None));
+    assert_eq!(explanation.to_string(), "partition scan, as far as the filter tells");
     table.delete().await;
 }

@@ -18,8 +18,9 @@ use crate::bulk::{BulkOptions, BulkReport};
 use crate::core::error::{Result, refused};
 use crate::{
     CallOptions, Continuation, EntityPage, GetEntityOptions, IfMatch, ListTablesOptions, Operation,
-    Page, Pager, PartitionRange, QueryOptions, ResponseInfo, Stored, TableClientOptions,
-    TableEntity, TablePage, Transaction, TransactionResponse, UpdateMode, WriteResponse,
+    Page, Pager, PartitionRange, QueryExplanation, QueryOptions, ResponseInfo, Stored,
+    TableClientOptions, TableEntity, TablePage, Transaction, TransactionResponse, UpdateMode,
+    WriteResponse,
 };
 
 /// Works with the tables of an account; see [`crate::TableServiceClient`].
@@ -148,6 +149,7 @@ impl TableServiceClient {
 /// for employee in people.query_entities::<Entity>(filter!(PartitionKey == "Sales")) {
 ///     println!("{}", employee?.row_key());
 /// }
+/// println!("{}", people.explain_query(filter!(Age > 30))?);
 /// people.read_modify_write("Sales", "00010", |jens: &mut Entity| {
 ///     jens.set("Age", 35);
 ///     Ok(())
@@ -219,6 +221,17 @@ impl TableClient {
         options: impl Into<Option<QueryOptions>>,
     ) -> Items<EntityPage<T>> {
         Items::new(self.client.query_entities(options), self.driver.clone())
+    }
+
+    /// As [`crate::TableClient::explain_query`].
+    ///
+    /// # Errors
+    /// Those of the query, and a call inside of a runtime.
+    pub fn explain_query(
+        &self,
+        options: impl Into<Option<QueryOptions>>,
+    ) -> Result<QueryExplanation> {
+        self.driver.run(self.client.explain_query(options))?
     }
 
     /// As [`crate::TableClient::bulk`].

@@ -272,6 +272,13 @@ pub struct Continuation {
     taken: usize,
 }
 
+impl Continuation {
+    /// The service's token of the page that it is in.
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+}
+
 /// The form of the text, so that another can follow.
 const VERSION: &str = "v1";
 

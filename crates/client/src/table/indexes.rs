@@ -73,7 +73,8 @@ pub enum IndexState {
     Building,
     /// Queries use it.
     Readable,
-    /// It cannot be built: [`IndexInfo::error`] says why.
+    /// It cannot be built, or turned out to be wrong, and is used no more: [`IndexInfo::error`] says why. Declared again, it is
+    /// built anew.
     Failed,
 }
 

@@ -9,10 +9,11 @@ use tavola_wire::uri::query::TOP_MAX;
 
 use super::encryption::EncryptionPolicy;
 use super::entity::{Entity, Stored, TableEntity, json};
+use super::explain::{QueryReport, report};
 use super::spec::ODATA;
 use super::{ListTablesOptions, QueryOptions};
 use crate::core::error::{Result, refused};
-use crate::core::pager::{Fetched, Page, Pager};
+use crate::core::pager::{Continuation, Fetched, Page, Pager};
 use crate::core::pipeline::{Call, ServicePipeline};
 use crate::core::response::Answer;
 
@@ -75,37 +76,6 @@ pub struct EntityPage<T> {
     pub report: Option<QueryReport>,
     /// The service's name for the request, for its log and its support.
     pub request_id: Option<String>,
-}
-
-/// What a Tavola server did for a page.
-///
-/// ```no_run
-/// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
-/// use futures::TryStreamExt;
-/// use tavola_client::{Entity, QueryOptions, QueryReport, filter};
-///
-/// let options = QueryOptions {
-///     filter: Some(filter!(PartitionKey == "Sales" && LastName == "Jones")),
-///     explain: true,
-///     ..Default::default()
-/// };
-/// let mut pages = people.query_entities::<Entity>(options).by_page();
-/// while let Some(page) = pages.try_next().await? {
-///     if let Some(QueryReport { kind, rows_examined, rows_returned }) = page.report {
-///         println!("{kind}: {rows_examined} examined for {rows_returned}");
-///     }
-/// }
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueryReport {
-    /// `point`, `range`, `partition scan` or `table scan`.
-    pub kind: String,
-    /// Rows that the server looked at.
-    pub rows_examined: u64,
-    /// Rows that it sent.
-    pub rows_returned: u64,
 }
 
 impl<T> Page for EntityPage<T> {
@@ -182,6 +152,17 @@ pub(super) async fn decode<T: TableEntity>(
     stored.try_map(|()| T::from_entity(entity))
 }
 
+/// What the first page of a query cost, if the service says so; the page itself is thrown away.
+pub(super) async fn explain(
+    pipeline: &ServicePipeline,
+    table: &str,
+    options: &QueryOptions,
+) -> Result<Option<QueryReport>> {
+    let resource = format!("{table}()");
+    let token = options.continuation.as_ref().and_then(Continuation::token);
+    Ok(report(&entity_page(pipeline, &resource, options, token).await?))
+}
+
 async fn entity_page(
     pipeline: &ServicePipeline,
     resource: &str,
@@ -249,15 +230,6 @@ fn entity_token(answer: &Answer) -> Option<String> {
     Some(match answer.header(NEXT_ROW_KEY) {
         Some(row_key) => format!("{partition_key}{TOKEN_SEPARATOR}{row_key}"),
         None => partition_key.to_owned(),
-    })
-}
-
-fn report(answer: &Answer) -> Option<QueryReport> {
-    let count = |name| answer.header(name).and_then(|text| text.parse().ok());
-    Some(QueryReport {
-        kind: answer.header(explain::QUERY_KIND)?.to_owned(),
-        rows_examined: count(explain::ROWS_EXAMINED)?,
-        rows_returned: count(explain::ROWS_RETURNED)?,
     })
 }
 

@@ -16,13 +16,13 @@ use tavola_engine::{
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
+use super::index_checks;
 use super::{Next, Stop, Task, backoff};
 use crate::clock::Clock;
 use crate::storage::catalogue::{Catalogue, Table};
-use crate::storage::index::backfill::{Chunk, ChunkKeys, ChunkOutcome, rows_behind};
+use crate::storage::index::backfill::{Chunk, ChunkKeys, ChunkOutcome, RowCount, rows_behind};
 use crate::storage::index::sketch::Sketch;
-use crate::storage::index::verify::{Verified, verify};
-use crate::storage::index::{IndexRegistry, TableKey, definitions};
+use crate::storage::index::{BuildProgress, Entities, IndexRegistry, TableKey, definitions};
 use crate::storage::layout::{BuildRecord, IndexKeys, IndexRecord, Key, Record, TableRecord};
 use crate::storage::{Error, Result};
 
@@ -44,8 +44,14 @@ const QUEUE_SHORT: u64 = 64;
 const QUEUE_PAUSE: Duration = Duration::from_millis(10);
 /// The longest rest after a failure.
 const PAUSE_MAX: Duration = Duration::from_secs(4);
+/// Entities that are counted between two looks at whether to stop.
+const COUNT_ROWS: u64 = 100_000;
 /// How often numbers that steer are kept.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// Why an index fails that was readable.
+const ORPHAN: &str =
+    "A row of it points to an entity that does not exist. Declare it again to have it built anew.";
 
 #[derive(Debug)]
 pub(crate) struct IndexBuilder {
@@ -139,12 +145,14 @@ struct Worker {
     /// Of the index that is being built: its number and what was seen of it.
     sketch: Option<(u16, Sketch)>,
     slices: u32,
+    /// Of that index.
+    progress: Option<BuildProgress>,
 }
 
 impl Worker {
     fn new(shared: &Arc<Shared>, table: TableKey, stop: &Stop) -> Self {
         let (shared, stop) = (Arc::clone(shared), stop.clone());
-        Self { shared, table, stop, sketch: None, slices: 0 }
+        Self { shared, table, stop, sketch: None, slices: 0, progress: None }
     }
 
     async fn run(mut self) -> (TableKey, Result<()>) {
@@ -174,18 +182,37 @@ impl Worker {
     /// Does the next thing; false if there is none.
     async fn step(&mut self) -> Result<bool> {
         let (account, name) = (self.table.0, self.table.1.clone());
-        let record = self.shared.catalogue.table_record(account, &name).await?;
-        for index in self.shared.registry().take_verifications(&self.table) {
-            self.verify(&index).await?;
+        self.check_orphans().await?;
+        let (engine, registry) = (&self.shared.engine, self.shared.registry());
+        for index in registry.take_verifications(&self.table) {
+            index_checks::verify_index(engine, registry, &self.table, &index).await?;
         }
+        let record = self.shared.catalogue.table_record(account, &name).await?;
+        let next_build = definitions::next_build(&record.indexes);
+        // An index that was dropped meanwhile is not built any more.
+        let is_next = |build: &BuildProgress| {
+            next_build.is_some_and(|index| build.is_of(record.id, index.number))
+        };
+        self.progress = self.progress.take().filter(is_next);
         if definitions::has_steps(&record.indexes) {
             self.take_steps(&record).await?;
             return Ok(true);
         }
-        match definitions::next_build(&record.indexes) {
+        match next_build {
             Some(index) => self.build_slice(&record, index).await.map(|()| true),
             None => Ok(false),
         }
+    }
+
+    /// Takes indexes out of use whose rows point to nothing, as queries found.
+    async fn check_orphans(&mut self) -> Result<()> {
+        for (number, entity_key) in self.shared.registry().take_orphans(&self.table) {
+            let engine = &self.shared.engine;
+            if index_checks::is_orphan(engine, &self.table, number, &entity_key).await? {
+                self.fail(number, ORPHAN).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The steps that only wait until nobody works with an older record.
@@ -220,6 +247,10 @@ impl Worker {
         let stored = stored.as_deref().and_then(BuildRecord::decode).unwrap_or_default();
         let (mut is_done, mut position) = (stored.is_done, stored.position);
         let mut sketch = self.take_sketch(record, number, &position).await?;
+        if self.progress.is_none() {
+            self.progress =
+                Some(self.begin_progress(record, number, stored.rows, &position).await?);
+        }
         for _ in 0..CHUNKS_PER_SLICE {
             if is_done || self.stop.is_requested() {
                 break;
@@ -235,6 +266,9 @@ impl Worker {
                     (is_done, position) = (build.is_done, build.position.clone());
                     (build.distinct, build.largest) = (sketch.distinct(), sketch.largest());
                     statistics.set(&build);
+                    if let Some(progress) = &self.progress {
+                        progress.set_done(build.rows);
+                    }
                 }
                 Ok(ChunkOutcome::Stopped) => return Ok(()),
                 Ok(ChunkOutcome::Violation) => {
@@ -251,6 +285,37 @@ impl Worker {
             return self.finish(record, index, &statistics.get()).await;
         }
         self.keep_sketch(record, number, sketch).await
+    }
+
+    /// Tells operators of the build: how many entities are done, and how many there are, which another index of the table
+    /// may know; otherwise they are counted, which takes a small part of the time that the build does.
+    async fn begin_progress(
+        &self,
+        record: &TableRecord,
+        number: u16,
+        done: u64,
+        position: &[u8],
+    ) -> Result<BuildProgress> {
+        let registry = self.shared.registry();
+        let mut readable = record.indexes.indexes.iter().filter(|index| index.state.is_read());
+        let expected = match readable.next() {
+            Some(other) => registry.statistics.of(record.id, other.number).rows(),
+            None => done + self.count_rows(record, position).await?,
+        };
+        let entities = Entities { done, expected: expected.max(done) };
+        Ok(registry.builds.begin(record.id, number, entities))
+    }
+
+    /// The entities behind a place; fewer if the server stops.
+    async fn count_rows(&self, record: &TableRecord, position: &[u8]) -> Result<u64> {
+        let (mut rows, mut next) = (0, Some(Bytes::copy_from_slice(position)));
+        while let Some(position) = next.filter(|_| !self.stop.is_requested()) {
+            let range = rows_behind(record.id, &position);
+            let counted = self.shared.engine.scan(range, RowCount::up_to(COUNT_ROWS)).await?;
+            rows += counted.rows;
+            next = counted.last;
+        }
+        Ok(rows)
     }
 
     /// Every entity was seen: the index can be read from now on.
@@ -285,7 +350,7 @@ impl Worker {
     }
 
     async fn fail(&mut self, number: u16, why: &str) -> Result<()> {
-        tracing::warn!(table = &*self.table.1, number, why, "an index cannot be built");
+        tracing::warn!(table = &*self.table.1, number, why, "an index has failed");
         let (why, now) = (why.to_owned(), self.shared.clock.now());
         let catalogue = &self.shared.catalogue;
         catalogue
@@ -333,27 +398,6 @@ impl Worker {
         Ok(())
     }
 
-    /// Compares an index with its entities, and tells what it has found.
-    async fn verify(&self, name: &str) -> Result<()> {
-        // The record and the rows must be of one moment.
-        let snapshot = self.shared.engine.snapshot().await?;
-        let stored = snapshot.get(&TableRecord::key(self.table.0, &self.table.1)).await?;
-        let Some(record) = stored.as_deref().and_then(TableRecord::decode) else { return Ok(()) };
-        let Some(index) = definitions::latest(&record.indexes, name) else { return Ok(()) };
-        let statistics = self.shared.registry().statistics.of(record.id, index.number);
-        let Ok(definition) = index.definition.parse() else { return Ok(()) };
-        let words = if index.state.is_read() {
-            match verify(&snapshot, record.id, index.number, &definition).await {
-                Ok(verified) => words(&verified),
-                Err(error) => format!("failed: {error}"),
-            }
-        } else {
-            "not readable yet".to_owned()
-        };
-        statistics.set_verification(words);
-        Ok(())
-    }
-
     async fn pause(&mut self, pause: Duration) {
         if pause.is_zero() {
             return tokio::task::yield_now().await;
@@ -362,17 +406,6 @@ impl Worker {
             () = tokio::time::sleep(pause) => {}
             () = self.stop.requested() => {}
         }
-    }
-}
-
-fn words(verified: &Verified) -> String {
-    let Verified { expected, found, differences } = verified;
-    match differences.len() {
-        0 => format!("sound: {found} entries"),
-        count => format!(
-            "{count} differences, {expected} entries expected, {found} found: {}",
-            differences.iter().take(10).cloned().collect::<Vec<_>>().join("; ")
-        ),
     }
 }
 

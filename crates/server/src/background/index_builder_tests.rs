@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::storage::index::IndexState;
+use crate::storage::index::verify::verify;
 use crate::storage::layout::{AccountId, EntityKeys, TableId};
 
 const ACCOUNT: AccountId = AccountId(1_000);
@@ -275,6 +276,54 @@ async fn a_build_that_finds_the_same_values_twice_fails() {
     }
 }
 
+/// Only if it is one, in the state of the store that the builder finds.
+#[tokio::test]
+async fn an_index_with_a_row_without_its_entity_fails() {
+    for (keys, unique) in [("Town", false), ("PartitionKey,Town", false), ("Row", true)] {
+        let (engine, table) = engine_with_people().await;
+        let process = Process::start(&engine).await;
+        process.declare(keys, unique).await;
+        process.steps(usize::MAX).await;
+        let key = EntityKeys::of(table).key("p", "00003");
+        let entity_key = crate::storage::layout::entity_key_of(&key).to_vec();
+        let report =
+            |number| process.shared.registry().add_orphan(ACCOUNT, "people", number, &entity_key);
+        // The entity is there; there is no such index.
+        assert!(report(1) && !report(1) && report(7));
+        process.steps(usize::MAX).await;
+        assert_eq!(process.states().await, [(1, IndexState::Readable)]);
+
+        let stored = engine.get(&key).await.unwrap().unwrap();
+        commit(&engine, vec![tavola_engine::Write::Delete(key.clone())]).await;
+        // A row that is not there either points to nothing.
+        let other = EntityKeys::of(table).key("p", "never");
+        let never = crate::storage::layout::entity_key_of(&other);
+        assert!(process.shared.registry().add_orphan(ACCOUNT, "people", 1, never));
+        process.worker().check_orphans().await.unwrap();
+        assert!(process.record().await.indexes.indexes[0].state.is_read());
+
+        // Whoever still reads it finds it kept until then.
+        let name = TableName::parse("People").unwrap();
+        let reader = process.shared.catalogue.find(ACCOUNT, &name).await.unwrap();
+        assert!(report(1));
+        process.worker().check_orphans().await.unwrap();
+        assert_eq!(process.states().await, [(1, IndexState::Failing)]);
+        drop(reader);
+        process.steps(usize::MAX).await;
+        assert_eq!(process.states().await, [(1, IndexState::Failed)]);
+
+        // It is kept, and another declaration builds it anew.
+        drop(process);
+        let process = Process::start(&engine).await;
+        let failed = process.record().await.indexes.indexes[0].clone();
+        assert_eq!((failed.state, &*failed.error), (IndexState::Failed, ORPHAN));
+        commit(&engine, vec![tavola_engine::Write::Put(key, stored)]).await;
+        process.declare(keys, unique).await;
+        process.steps(usize::MAX).await;
+        assert_eq!(process.states().await, [(2, IndexState::Readable)]);
+    }
+}
+
 /// The step to the next state waits for everyone who found the table before.
 #[tokio::test]
 async fn a_step_waits_for_those_who_work_with_an_older_schema() {
@@ -296,6 +345,68 @@ async fn a_step_waits_for_those_who_work_with_an_older_schema() {
     stepping.await.unwrap().unwrap();
     let now = process.shared.catalogue.find(ACCOUNT, &name).await.unwrap();
     assert_eq!(now.schema.indexes()[0].state, IndexState::WriteOnly);
+}
+
+/// From the first chunk to the last, after a start from where it goes on, and no longer than the build.
+#[tokio::test]
+async fn the_progress_of_a_build_is_told() {
+    let (engine, _) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    let builds = process.shared.registry().builds.clone();
+    assert_eq!(builds.total(), (0, Entities::default()));
+    process.declare("Town", false).await;
+    let mut worker = process.worker();
+    let mut told = Vec::new();
+    while worker.step().await.unwrap() {
+        told.extend(Some(builds.total()).filter(|(running, _)| *running == 1));
+    }
+    let all = ROWS as u64;
+    let seen = |done| (1, Entities { done, expected: all });
+    assert_eq!(told, [seen(64), seen(128), seen(192), seen(200)]);
+    assert_eq!(builds.total(), (0, Entities::default()));
+
+    // The next knows how many there are; it goes on after a start, and ends with its index.
+    process.declare("Row", false).await;
+    let mut worker = process.worker();
+    while builds.total() != seen(64) {
+        worker.step().await.unwrap();
+    }
+    drop((worker, process));
+    let process = Process::start(&engine).await;
+    let mut worker = process.worker();
+    worker.step().await.unwrap();
+    let builds = process.shared.registry().builds.clone();
+    assert_eq!(builds.total(), seen(128));
+    process.change(|record| definitions::drop_index(&mut record.indexes, "Index", NOW)).await;
+    worker.step().await.unwrap();
+    assert_eq!(builds.total(), (0, Entities::default()));
+}
+
+/// However many tables want one.
+#[tokio::test]
+async fn two_builds_go_on_at_a_time() {
+    let (engine, _) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    process.declare("Town", false).await;
+    let mut worker = process.worker();
+    while definitions::next_build(&process.record().await.indexes).is_none() {
+        worker.step().await.unwrap();
+    }
+    assert_eq!(process.shared.builds.available_permits(), 2);
+    let others = process.shared.builds.acquire_many(2).await.unwrap();
+    let building = tokio::spawn(async move { worker.step().await });
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!building.is_finished());
+    drop(others);
+    assert!(building.await.unwrap().unwrap());
+    // And one of a table: nobody else looks after it meanwhile.
+    let registry = process.shared.registry();
+    registry.add_work(ACCOUNT, "people");
+    let busy = [(ACCOUNT, Box::from("people"))].into();
+    assert_eq!(registry.take_work(&busy), None);
+    assert!(registry.take_work(&BTreeSet::new()).is_some());
 }
 
 #[tokio::test]

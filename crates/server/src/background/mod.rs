@@ -5,6 +5,7 @@
 //! running round come to its end. It knows nothing of the work itself.
 
 pub(crate) mod index_builder;
+mod index_checks;
 pub(crate) mod queue_sweeper;
 pub(crate) mod sweeper;
 pub(crate) mod workload_merge;

@@ -1,12 +1,18 @@
 //! How queries use indexes. Which index it was stands in `TavolaIndexes`, not in labels: users name them.
 
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use tavola_wire::explain::{How, Reason};
+
+use crate::storage::index::Builds;
 
 #[derive(Debug)]
 pub(crate) struct IndexMetrics {
@@ -58,5 +64,34 @@ impl IndexMetrics {
 
     pub(crate) fn note_fallback(&self, reason: Reason) {
         self.fallbacks.get_or_create(&ReasonLabels { reason: reason.name() }).inc();
+    }
+}
+
+/// Adds how far builds have come, asked for when the figures are.
+pub(crate) fn register_builds(registry: &mut Registry, builds: &Arc<Builds>) {
+    registry.register_collector(Box::new(BuildCollector(builds.clone())));
+}
+
+#[derive(Debug)]
+struct BuildCollector(Arc<Builds>);
+
+impl Collector for BuildCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (builds, entities) = self.0.total();
+        let builds = u64::try_from(builds).unwrap_or(u64::MAX);
+        for (name, help, value) in [
+            ("index_builds", "Indexes that are being built", builds),
+            ("index_build_entities_done", "Entities that these builds have seen", entities.done),
+            (
+                "index_build_entities_expected",
+                "Entities of the tables that these builds go through",
+                entities.expected,
+            ),
+        ] {
+            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+            let metric = encoder.encode_descriptor(name, help, None, gauge.metric_type())?;
+            gauge.encode(metric)?;
+        }
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! What is counted, from the first request on. Handles are made once; the hot path only adds to atomics.
 
 pub(crate) mod engine;
-mod indexes;
+pub(crate) mod indexes;
 mod process;
 pub(crate) mod queues;
 

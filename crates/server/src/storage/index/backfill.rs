@@ -57,6 +57,32 @@ pub(crate) fn rows_behind(table: TableId, position: &[u8]) -> tavola_engine::Key
     keys.range(&next, None)
 }
 
+/// Counts the entities of a table, some at a time.
+#[derive(Debug)]
+pub(crate) struct RowCount {
+    pub rows: u64,
+    /// The last one's key, if there may be more behind it.
+    pub last: Option<Bytes>,
+    rows_max: u64,
+}
+
+impl RowCount {
+    pub(crate) fn up_to(rows_max: u64) -> Self {
+        Self { rows: 0, last: None, rows_max }
+    }
+}
+
+impl Visitor for RowCount {
+    fn visit(&mut self, key: &[u8], _: &[u8]) -> ControlFlow<()> {
+        self.rows += 1;
+        if self.rows < self.rows_max {
+            return ControlFlow::Continue(());
+        }
+        self.last = Some(Bytes::copy_from_slice(entity_key_of(key)));
+        ControlFlow::Break(())
+    }
+}
+
 /// One chunk of a build.
 pub(crate) struct Chunk {
     /// The table's record, the build's, and the entities.

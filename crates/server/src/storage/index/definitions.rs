@@ -4,6 +4,7 @@
 //! (absent) -declare-> DeleteOnly -fence-> WriteOnly -fence-> Building -built-> Readable
 //! Readable -drop-> Retiring -fence-> Dropped -fence, sweep-> (absent)
 //! Building -violation-> Failed;  what was never readable is dropped without retiring
+//! Readable -wrong row-> Failing -fence-> Failed
 //! ```
 //!
 //! A new definition under an old name is a new index beside the old one, which takes its place when it is readable.
@@ -65,8 +66,7 @@ pub(crate) fn declare(
     let texts = DefinitionTexts::of(definition);
     let before = latest(list, name).cloned();
     check_limits(list, name, definition)?;
-    let is_same =
-        |index: &IndexRecord| index.definition == texts && index.state != IndexState::Failed;
+    let is_same = |index: &IndexRecord| index.definition == texts && !index.state.has_failed();
     match before {
         Some(before) if is_same(&before) => {}
         // Back to what it still is, because the new one was not ready.
@@ -79,7 +79,7 @@ pub(crate) fn declare(
                 _ => before.replaces,
             };
             if before.state != IndexState::Readable {
-                set_state(list, before.number, IndexState::Dropped, now);
+                set_state(list, before.number, state_when_dropped(before.state), now);
             }
             push(list, name, texts, replaces, now)?;
         }
@@ -99,10 +99,7 @@ pub(crate) fn declare(
 pub(crate) fn drop_index(list: &mut IndexList, name: &str, now: Ticks) {
     let named = |index: &&mut IndexRecord| index.name == name && index.state.is_named();
     for index in list.indexes.iter_mut().filter(named) {
-        index.state = match index.state {
-            IndexState::Readable => IndexState::Retiring,
-            _ => IndexState::Dropped,
-        };
+        index.state = state_when_dropped(index.state);
         index.browse_as = None;
         index.changed = now;
     }
@@ -116,27 +113,25 @@ pub(crate) fn finish_build(list: &mut IndexList, number: u16, now: Ticks) {
     }
     let replaced = built.replaces.take();
     set_state(list, number, IndexState::Readable, now);
-    if let Some(replaced) = replaced
-        && find(list, replaced).is_some_and(|index| index.state == IndexState::Readable)
+    if let Some(replaced) = replaced.and_then(|number| find(list, number))
+        && replaced.state.is_named()
     {
-        set_state(list, replaced, IndexState::Retiring, now);
-        if let Some(replaced) = find(list, replaced) {
-            replaced.browse_as = None;
-        }
+        replaced.browse_as = None;
+        let (number, next) = (replaced.number, state_when_dropped(replaced.state));
+        set_state(list, number, next, now);
     }
 }
 
-/// An index cannot be completed.
+/// An index cannot be completed, or is not what it should be.
 pub(crate) fn fail(list: &mut IndexList, number: u16, why: &str, now: Ticks) {
-    if let Some(index) = find(list, number)
-        && matches!(
-            index.state,
-            IndexState::Building | IndexState::WriteOnly | IndexState::Readable
-        )
-    {
-        index.error = why.to_owned();
-        set_state(list, number, IndexState::Failed, now);
-    }
+    let Some(index) = find(list, number) else { return };
+    let next = match index.state {
+        IndexState::Building | IndexState::WriteOnly => IndexState::Failed,
+        IndexState::Readable => IndexState::Failing,
+        _ => return,
+    };
+    index.error = why.to_owned();
+    set_state(list, number, next, now);
 }
 
 /// Whether an index waits for a fence.
@@ -182,9 +177,18 @@ fn next_state(state: IndexState) -> Option<IndexState> {
         IndexState::DeleteOnly => Some(IndexState::WriteOnly),
         IndexState::WriteOnly => Some(IndexState::Building),
         IndexState::Retiring => Some(IndexState::Dropped),
+        IndexState::Failing => Some(IndexState::Failed),
         IndexState::Building | IndexState::Readable | IndexState::Failed | IndexState::Dropped => {
             None
         }
+    }
+}
+
+/// Queries that read it must not meet writers that do not keep it.
+fn state_when_dropped(state: IndexState) -> IndexState {
+    match state {
+        IndexState::Readable | IndexState::Failing => IndexState::Retiring,
+        _ => IndexState::Dropped,
     }
 }
 
@@ -362,6 +366,49 @@ mod tests {
         assert!(!has_work(&list));
         declared(&mut list, "A", "Town");
         assert_eq!(states(&list), [(1, IndexState::Dropped), (2, IndexState::DeleteOnly)]);
+    }
+
+    /// Those who still read it must find it kept, whatever is done next.
+    #[test]
+    fn what_was_readable_fails_in_two_steps() {
+        use IndexState::*;
+        let failing = || {
+            let mut list = IndexList::default();
+            declared(&mut list, "A", "Town");
+            settle(&mut list);
+            fail(&mut list, 1, "why", NOW);
+            assert_eq!(states(&list), [(1, Failing)]);
+            assert!(has_steps(&list));
+            list
+        };
+        let mut list = failing();
+        settle(&mut list);
+        assert_eq!(states(&list), [(1, Failed)]);
+        assert_eq!(latest(&list, "A").unwrap().error, "why");
+        // Dropped or declared again before the second.
+        let mut list = failing();
+        drop_index(&mut list, "A", NOW);
+        assert_eq!(states(&list), [(1, Retiring)]);
+        let mut list = failing();
+        declared(&mut list, "A", "Town");
+        assert_eq!(states(&list), [(1, Retiring), (2, DeleteOnly)]);
+        settle(&mut list);
+        assert_eq!(states(&list), [(2, Readable)]);
+        assert!(latest(&list, "A").unwrap().error.is_empty());
+        // And while another takes its place.
+        for has_failed in [false, true] {
+            let mut list = IndexList::default();
+            declared(&mut list, "A", "Town");
+            settle(&mut list);
+            declared(&mut list, "A", "Name");
+            fail(&mut list, 1, "why", NOW);
+            if has_failed {
+                let seen = list.clone();
+                advance(&mut list, &seen, NOW);
+            }
+            settle(&mut list);
+            assert_eq!(states(&list), [(2, Readable)], "{has_failed}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! life as changes of the table's record, [`backfill`] adds what was written before the index was declared.
 
 pub(crate) mod backfill;
+mod build_progress;
 pub(crate) mod definitions;
 pub(crate) mod generation;
 #[cfg(test)]
@@ -18,5 +19,6 @@ mod statistics;
 pub(crate) mod verify;
 
 pub(crate) use crate::storage::layout::IndexState;
+pub(crate) use build_progress::{BuildProgress, Builds, Entities};
 pub(crate) use registry::{IndexRegistry, TableKey};
 pub(crate) use schema::{Index, Schema};

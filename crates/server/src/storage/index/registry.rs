@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::build_progress::Builds;
 use super::generation::Generations;
 use super::statistics::StatisticsList;
 use crate::storage::layout::AccountId;
@@ -16,6 +17,7 @@ pub(crate) type TableKey = (AccountId, Box<str>);
 pub(crate) struct IndexRegistry {
     pub generations: Generations,
     pub statistics: StatisticsList,
+    pub builds: Arc<Builds>,
     /// Told when there is work.
     pub work_signal: Arc<Notify>,
     tables: Mutex<Tables>,
@@ -29,6 +31,8 @@ struct Tables {
     work: BTreeSet<TableKey>,
     /// Indexes that are to be verified: table and name.
     to_verify: BTreeMap<TableKey, BTreeSet<String>>,
+    /// Rows without an entity that queries found: one of each index, with the key of the entity that they name.
+    orphans: BTreeMap<TableKey, BTreeMap<u16, Vec<u8>>>,
 }
 
 impl IndexRegistry {
@@ -71,6 +75,32 @@ impl IndexRegistry {
         let key = (account, Box::from(table));
         self.tables().to_verify.entry(key).or_default().insert(index.to_owned());
         self.add_work(account, table);
+    }
+
+    /// Has the builder look at a row without its entity; false if it already looks at another of that index.
+    pub(crate) fn add_orphan(
+        &self,
+        account: AccountId,
+        table: &str,
+        index: u16,
+        entity_key: &[u8],
+    ) -> bool {
+        let mut tables = self.tables();
+        let of_table = tables.orphans.entry((account, table.into())).or_default();
+        let is_first = !of_table.contains_key(&index);
+        if is_first {
+            of_table.insert(index, entity_key.to_vec());
+        }
+        drop(tables);
+        if is_first {
+            self.add_work(account, table);
+        }
+        is_first
+    }
+
+    /// The rows without an entity that queries found in a table, which the caller looks at.
+    pub(crate) fn take_orphans(&self, table: &TableKey) -> BTreeMap<u16, Vec<u8>> {
+        self.tables().orphans.remove(table).unwrap_or_default()
     }
 
     /// A table that is to be looked at and is not among those that are.

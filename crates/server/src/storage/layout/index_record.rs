@@ -65,10 +65,13 @@ pub(crate) enum IndexState {
     Retiring = 6,
     /// Nobody reads it, and no new writer keeps it; its rows await the sweeping.
     Dropped = 7,
+    /// It was readable and its rows turned out to be wrong. Writers keep it for queries that still read it, until it is
+    /// [`Failed`](Self::Failed).
+    Failing = 8,
 }
 
 impl IndexState {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::DeleteOnly,
         Self::WriteOnly,
         Self::Building,
@@ -76,6 +79,7 @@ impl IndexState {
         Self::Failed,
         Self::Retiring,
         Self::Dropped,
+        Self::Failing,
     ];
 
     /// Whether writers remove the row of what was stored.
@@ -85,12 +89,22 @@ impl IndexState {
 
     /// Whether writers add the row of what they store.
     pub(crate) fn is_written(self) -> bool {
-        matches!(self, Self::WriteOnly | Self::Building | Self::Readable | Self::Retiring)
+        match self {
+            Self::WriteOnly | Self::Building | Self::Readable | Self::Retiring | Self::Failing => {
+                true
+            }
+            Self::DeleteOnly | Self::Failed | Self::Dropped => false,
+        }
     }
 
     /// Whether queries may use it.
     pub(crate) fn is_read(self) -> bool {
         self == Self::Readable
+    }
+
+    /// Whether it cannot be used until it is declared again.
+    pub(crate) fn has_failed(self) -> bool {
+        matches!(self, Self::Failing | Self::Failed)
     }
 
     /// Whether it still has its name: what is to go has none any more.
@@ -115,7 +129,7 @@ impl IndexList {
     pub(crate) fn build_again(&mut self) {
         for index in &mut self.indexes {
             index.state = match index.state {
-                IndexState::Failed => IndexState::Failed,
+                IndexState::Failed | IndexState::Failing => IndexState::Failed,
                 IndexState::Retiring | IndexState::Dropped => IndexState::Dropped,
                 _ => IndexState::DeleteOnly,
             };
@@ -227,6 +241,9 @@ pub(crate) mod tests {
             (WriteOnly, Building),
             (Building, Readable),
             (Readable, Retiring),
+            (Readable, Failing),
+            (Failing, Failed),
+            (Failing, Retiring),
         ] {
             let adds = before.is_written() || after.is_written();
             assert!(!adds || (before.is_deleted_from() && after.is_deleted_from()), "{before:?}");

@@ -144,7 +144,7 @@ fn candidate(
     })?;
     match index.state {
         IndexState::Readable => {}
-        IndexState::Failed => return Err(Some(Reason::Failed)),
+        state if state.has_failed() => return Err(Some(Reason::Failed)),
         _ => return Err(Some(Reason::Building)),
     }
     if !wanted.hint.allows(index) {

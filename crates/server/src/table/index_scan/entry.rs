@@ -1,8 +1,9 @@
 //! What an index says about one entity.
 
+use tavola_wire::table::filter::Literal;
 use tavola_wire::table::index::value_line::{Decoded, decode};
 use tavola_wire::table::index::{IndexDefinition, RowRef};
-use tavola_wire::table::stored::{EntityWriter, Value};
+use tavola_wire::table::stored::EntityWriter;
 
 use super::candidate::{Candidate, Coverage};
 
@@ -11,6 +12,8 @@ use super::candidate::{Candidate, Coverage};
 pub(super) struct Entry {
     pub entity_key: Vec<u8>,
     pub entity: Option<Vec<u8>>,
+    /// The number of the index that says so.
+    pub index: u16,
 }
 
 impl Entry {
@@ -20,7 +23,7 @@ impl Entry {
             Coverage::Parts => entity_of_parts(&candidate.index().definition, &row),
             Coverage::Copy => row.copy.map(<[u8]>::to_vec),
         };
-        Self { entity_key: row.entity_key.into_owned(), entity }
+        Self { entity_key: row.entity_key.into_owned(), entity, index: candidate.index().number }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -35,22 +38,12 @@ fn entity_of_parts(definition: &IndexDefinition, row: &RowRef<'_>) -> Option<Vec
         if matches!(part.property.as_str(), "PartitionKey" | "RowKey" | "Timestamp") {
             continue;
         }
-        let decoded = decode(place)?;
-        let value = match &decoded {
-            Decoded::Missing => continue,
-            Decoded::Cut(..) => return None,
+        match decode(place)? {
+            Decoded::Missing => {}
             // Both zeros have one place.
-            Decoded::Double(0.0) => return None,
-            Decoded::Double(value) => Value::Double(*value),
-            Decoded::String(text) => Value::String(text),
-            Decoded::Boolean(value) => Value::Boolean(*value),
-            Decoded::Int32(value) => Value::Int32(*value),
-            Decoded::Int64(value) => Value::Int64(*value),
-            Decoded::DateTime(moment) => Value::DateTime(*moment),
-            Decoded::Guid(guid) => Value::Guid(*guid),
-            Decoded::Binary(bytes) => Value::Binary(bytes),
-        };
-        writer.push(&part.property, value);
+            Decoded::Cut(..) | Decoded::Value(Literal::Double(0.0)) => return None,
+            Decoded::Value(value) => writer.push(&part.property, value.as_value()),
+        }
     }
     Some(writer.finish())
 }

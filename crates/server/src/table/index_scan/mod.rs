@@ -11,6 +11,7 @@ mod candidate;
 mod entry;
 mod explain;
 mod ordered;
+mod orphan;
 mod sorted;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use crate::storage::layout::{EntityKeys, IndexKeys};
 pub(crate) use self::batch::Batch;
 pub(crate) use self::candidate::Hint;
 pub(crate) use self::explain::IndexUse;
+pub(crate) use self::orphan::report_orphan;
 
 /// Rows of a bounded range in one partition that are read before an index is thought of.
 const RANGE_ROWS: u64 = 1000;
@@ -310,16 +312,6 @@ impl<R: Reader> Run<'_, R> {
         Ok(())
     }
 
-    /// A row that points to nothing: never seen, and no reason to refuse an answer that is right without it.
-    fn note_orphan(&self) {
-        self.context.state.metrics.indexes.orphans.inc();
-        tracing::error!(
-            table = self.table.name,
-            indexes = self.used.names.join(","),
-            "an index row without its entity; run `tavola index verify`"
-        );
-    }
-
     /// Shows one entity to the page.
     async fn show(&mut self, entry: Entry) -> Result<()> {
         let key = self.entity_keys.raw(&entry.entity_key);
@@ -328,7 +320,7 @@ impl<R: Reader> Run<'_, R> {
             Some(entity) => drop(page.visit(&key, &entity)),
             None => match self.reader.get(&key).await.map_err(engine_error)? {
                 Some(entity) => drop(page.visit(&key, &entity)),
-                None => self.note_orphan(),
+                None => report_orphan(self.context, self.table, entry.index, &entry.entity_key),
             },
         }
         self.from = after(&entry.entity_key);

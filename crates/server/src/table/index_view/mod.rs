@@ -22,7 +22,7 @@ use tavola_wire::table::stored::{EntityRef, Value, with_properties};
 
 use super::entity_page::Page;
 use super::errors::in_table;
-use super::index_scan::{Batch, IndexUse};
+use super::index_scan::{Batch, IndexUse, report_orphan};
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
 use crate::storage::catalogue::Table;
@@ -74,7 +74,7 @@ impl IndexView {
         match place.filter(|_| table.id == record.table) {
             Some(place) => Ok(Self { view, table, place }),
             None => Err(match indexes.iter().find(|index| is_shown(index)) {
-                Some(index) if index.state != IndexState::Failed => StorageError::with_detail(
+                Some(index) if !index.state.has_failed() => StorageError::with_detail(
                     ErrorCode::ServerBusy,
                     "The index that this table shows is being built.",
                 ),
@@ -117,7 +117,10 @@ impl IndexView {
                 if !query.range.is_none_or(is_there) {
                     continue;
                 }
-                let Some(entity) = self.entity(&snapshot, &row).await? else { continue };
+                let Some(entity) = self.entity(&snapshot, &row).await? else {
+                    report_orphan(context, &self.table, index.number, &row.entity_key);
+                    continue;
+                };
                 let _ = page.visit(&self.view.keys().key(&partition_key, &row_key), &entity);
                 if page.is_done() {
                     return Ok((page, Some(key.clone())));

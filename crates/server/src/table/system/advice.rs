@@ -15,7 +15,7 @@ use crate::context::RequestContext;
 use crate::error::{Result, storage_failure};
 use crate::storage;
 use crate::storage::catalogue::Table;
-use crate::storage::index::{Index, IndexState};
+use crate::storage::index::Index;
 use crate::storage::layout::TableId;
 use crate::workload::ShapeRecord;
 use crate::workload::advice::{self, Advice, DeclaredIndex};
@@ -66,7 +66,7 @@ fn declared_index(table: &Table, index: &Index) -> DeclaredIndex {
             .iter()
             .rposition(|part| part.missing == Missing::Skip)
             .map_or(0, |last| last + 1),
-        is_whole: index.definition.filter.is_none() && index.state != IndexState::Failed,
+        is_whole: index.definition.filter.is_none() && !index.state.has_failed(),
         is_kept: index.definition.unique || index.browse_as.is_some(),
         used: last_used.map_or(index.changed, |used| used.max(index.changed)),
         is_readable: index.state.is_read(),

@@ -307,7 +307,7 @@ fn state_text(state: IndexState) -> &'static str {
     match state {
         IndexState::DeleteOnly | IndexState::WriteOnly | IndexState::Building => "Building",
         IndexState::Readable => "Readable",
-        IndexState::Failed => "Failed",
+        IndexState::Failing | IndexState::Failed => "Failed",
         IndexState::Retiring | IndexState::Dropped => "Dropping",
     }
 }

@@ -149,14 +149,14 @@ impl Operator {
     }
 }
 
-/// A value as a filter writes it.
+/// A value as a filter writes it, and as an index gives one back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     String(String),
     Boolean(bool),
     Int32(i32),
     Int64(i64),
-    /// Always finite: the grammar has no other.
+    /// In a filter always finite: the grammar has no other.
     Double(f64),
     DateTime(Ticks),
     Guid([u8; 16]),

@@ -3,60 +3,17 @@
 use proptest::prelude::*;
 
 use crate::table::filter::{Comparison, Expr, Literal, Operator};
-use crate::table::stored::{EntityWriter, Value, set_timestamp};
+use crate::table::stored::{EntityWriter, set_timestamp};
 use crate::ticks::Ticks;
 
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum OwnedValue {
-    String(String),
-    Boolean(bool),
-    Int32(i32),
-    Int64(i64),
-    Double(f64),
-    DateTime(i64),
-    Guid([u8; 16]),
-    Binary(Vec<u8>),
-}
-
-impl OwnedValue {
-    pub(super) fn as_value(&self) -> Value<'_> {
-        match self {
-            Self::String(text) => Value::String(text),
-            Self::Boolean(value) => Value::Boolean(*value),
-            Self::Int32(value) => Value::Int32(*value),
-            Self::Int64(value) => Value::Int64(*value),
-            Self::Double(value) => Value::Double(*value),
-            Self::DateTime(ticks) => Value::DateTime(Ticks(*ticks)),
-            Self::Guid(guid) => Value::Guid(*guid),
-            Self::Binary(bytes) => Value::Binary(bytes),
-        }
-    }
-
-    /// As a literal; infinities and NaN have none.
-    fn as_literal(&self) -> Literal {
-        match self {
-            Self::String(text) => Literal::String(text.clone()),
-            Self::Boolean(value) => Literal::Boolean(*value),
-            Self::Int32(value) => Literal::Int32(*value),
-            Self::Int64(value) => Literal::Int64(*value),
-            Self::Double(value) if value.is_finite() => Literal::Double(*value),
-            Self::Double(_) => Literal::Double(0.5),
-            Self::DateTime(ticks) => Literal::DateTime(Ticks(*ticks)),
-            Self::Guid(guid) => Literal::Guid(*guid),
-            Self::Binary(bytes) => Literal::Binary(bytes.clone()),
-        }
-    }
-}
-
 /// Few different values, so that they meet; texts around the cut of eight bytes.
-pub(super) fn value() -> impl Strategy<Value = OwnedValue> {
+pub(super) fn value() -> impl Strategy<Value = Literal> {
     prop_oneof![
-        "[ab\0\u{ff21}]{0,3}".prop_map(OwnedValue::String),
-        "aaaaaa[ab\0\u{10000}]{0,4}".prop_map(OwnedValue::String),
-        any::<bool>().prop_map(OwnedValue::Boolean),
-        prop_oneof![-2..3i32, any::<i32>()].prop_map(OwnedValue::Int32),
-        prop_oneof![-2..3i64, any::<i64>(), Just(9_007_199_254_740_993)]
-            .prop_map(OwnedValue::Int64),
+        "[ab\0\u{ff21}]{0,3}".prop_map(Literal::String),
+        "aaaaaa[ab\0\u{10000}]{0,4}".prop_map(Literal::String),
+        any::<bool>().prop_map(Literal::Boolean),
+        prop_oneof![-2..3i32, any::<i32>()].prop_map(Literal::Int32),
+        prop_oneof![-2..3i64, any::<i64>(), Just(9_007_199_254_740_993)].prop_map(Literal::Int64),
         prop_oneof![
             (-2..3i32).prop_map(f64::from),
             Just(-0.0),
@@ -65,11 +22,11 @@ pub(super) fn value() -> impl Strategy<Value = OwnedValue> {
             Just(9_007_199_254_740_992.0),
             any::<f64>(),
         ]
-        .prop_map(OwnedValue::Double),
-        (1..4i64).prop_map(|number| OwnedValue::DateTime(600_000_000_000_000_000 + number)),
-        (0..3u8).prop_map(|byte| OwnedValue::Guid([byte; 16])),
+        .prop_map(Literal::Double),
+        (1..4i64).prop_map(|number| Literal::DateTime(Ticks(600_000_000_000_000_000 + number))),
+        (0..3u8).prop_map(|byte| Literal::Guid([byte; 16])),
         prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(255)], 0..11)
-            .prop_map(OwnedValue::Binary),
+            .prop_map(Literal::Binary),
     ]
 }
 
@@ -78,8 +35,16 @@ pub(super) fn comparison(names: &'static [&'static str]) -> impl Strategy<Value 
     parts.prop_map(|(name, operator, value)| Comparison {
         property: name.to_owned(),
         operator,
-        literal: value.as_literal(),
+        literal: finite(value),
     })
+}
+
+/// As the grammar can write it: it has no infinities, and no NaN.
+fn finite(value: Literal) -> Literal {
+    match value {
+        Literal::Double(value) if !value.is_finite() => Literal::Double(0.5),
+        value => value,
+    }
 }
 
 /// Expressions as the parser makes them: no `and` within an `and`.

@@ -5,6 +5,7 @@
 //! every other byte: one would not do, because what follows may begin with FF. A long one is cut and ends with `00 FE`,
 //! after everything that is not cut there.
 
+use crate::table::filter::Literal;
 use crate::table::stored::key::{push_ordered, read_ordered};
 use crate::table::stored::{EdmType, Property, Value};
 use crate::ticks::Ticks;
@@ -145,15 +146,8 @@ pub fn split_value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decoded {
     Missing,
-    String(String),
-    Boolean(bool),
-    Int32(i32),
-    Int64(i64),
-    /// Zero is always positive, and a NaN is the usual one.
-    Double(f64),
-    DateTime(Ticks),
-    Guid([u8; 16]),
-    Binary(Vec<u8>),
+    /// Of doubles, zero is always positive, and a NaN is the usual one.
+    Value(Literal),
     /// The beginning of a text or binary that was cut.
     Cut(EdmType, Vec<u8>),
 }
@@ -163,32 +157,33 @@ pub fn decode(bytes: &[u8]) -> Option<Decoded> {
     let (tag, payload) = bytes.split_first()?;
     let tag = Tag::from_byte(*tag)?;
     let long = || Some(i64::from_be_bytes(payload.try_into().ok()?) ^ i64::MIN);
-    Some(match tag {
-        Tag::Missing if payload.is_empty() => Decoded::Missing,
-        Tag::NotANumber if payload.is_empty() => Decoded::Double(f64::NAN),
+    let value = match tag {
+        Tag::Missing if payload.is_empty() => return Some(Decoded::Missing),
+        Tag::NotANumber if payload.is_empty() => Literal::Double(f64::NAN),
         Tag::Missing | Tag::NotANumber => return None,
         Tag::Boolean => match payload {
-            [value @ (0 | 1)] => Decoded::Boolean(*value == 1),
+            [value @ (0 | 1)] => Literal::Boolean(*value == 1),
             _ => return None,
         },
-        Tag::Int32 => Decoded::Int32(i32::from_be_bytes(payload.try_into().ok()?) ^ i32::MIN),
-        Tag::Int64 => Decoded::Int64(long()?),
-        Tag::DateTime => Decoded::DateTime(Ticks(long()?)),
+        Tag::Int32 => Literal::Int32(i32::from_be_bytes(payload.try_into().ok()?) ^ i32::MIN),
+        Tag::Int64 => Literal::Int64(long()?),
+        Tag::DateTime => Literal::DateTime(Ticks(long()?)),
         Tag::Double => {
-            Decoded::Double(from_ordered_bits(u64::from_be_bytes(payload.try_into().ok()?)))
+            Literal::Double(from_ordered_bits(u64::from_be_bytes(payload.try_into().ok()?)))
         }
-        Tag::Guid => Decoded::Guid(payload.try_into().ok()?),
+        Tag::Guid => Literal::Guid(payload.try_into().ok()?),
         Tag::Binary | Tag::String => return decode_content(tag, payload),
-    })
+    };
+    Some(Decoded::Value(value))
 }
 
 fn decode_content(tag: Tag, payload: &[u8]) -> Option<Decoded> {
     let (content, is_cut) = read_content(payload)?;
     Some(match tag {
         Tag::String if is_cut => Decoded::Cut(EdmType::String, content),
-        Tag::String => Decoded::String(read_ordered(&content)?.into_owned()),
+        Tag::String => Decoded::Value(Literal::String(read_ordered(&content)?.into_owned())),
         _ if is_cut => Decoded::Cut(EdmType::Binary, content),
-        _ => Decoded::Binary(content),
+        _ => Decoded::Value(Literal::Binary(content)),
     })
 }
 

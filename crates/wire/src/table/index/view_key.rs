@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use super::definition::IndexDefinition;
 use super::row::RowRef;
 use super::value_line::{self, Decoded};
+use crate::table::filter::Literal;
 use crate::table::stored::key::{read_entity_key, read_ordered};
 use crate::table::stored::{EdmType, Value, guid_text, parse_guid};
 use crate::ticks::Ticks;
@@ -69,23 +70,8 @@ pub fn place_of(text: &str, bytes_max: usize) -> Option<Vec<u8>> {
 
 fn push_part(out: &mut String, part: &Decoded) {
     let written = match part {
-        Decoded::String(text) => {
-            push_escaped(out, text);
-            Ok(())
-        }
         Decoded::Missing => write!(out, "~-"),
-        Decoded::Boolean(value) => write!(out, "~b{value}"),
-        Decoded::Int32(value) => write!(out, "~i{value}"),
-        Decoded::Int64(value) => write!(out, "~l{value}"),
-        Decoded::Double(value) => write!(out, "~d{value:?}"),
-        Decoded::DateTime(moment) => write!(out, "~t{}", moment.to_iso()),
-        Decoded::Guid(guid) => {
-            write!(out, "~g{}", String::from_utf8_lossy(&guid_text(guid)))
-        }
-        Decoded::Binary(bytes) => {
-            out.push_str("~x");
-            push_hex(out, bytes)
-        }
+        Decoded::Value(value) => push_literal(out, value),
         Decoded::Cut(EdmType::String, ordered) => {
             // It may have been cut within a character.
             let whole = (ordered.len().saturating_sub(3)..=ordered.len()).rev();
@@ -93,15 +79,29 @@ fn push_part(out: &mut String, part: &Decoded) {
             push_escaped(out, &text.unwrap_or_default());
             write!(out, "~+")
         }
-        Decoded::Cut(_, bytes) => {
-            out.push_str("~x");
-            push_hex(out, bytes).and_then(|()| write!(out, "~+"))
-        }
+        Decoded::Cut(_, bytes) => push_hex(out, bytes).and_then(|()| write!(out, "~+")),
     };
     written.expect("a string takes every write");
 }
 
+fn push_literal(out: &mut String, value: &Literal) -> std::fmt::Result {
+    match value {
+        Literal::String(text) => {
+            push_escaped(out, text);
+            Ok(())
+        }
+        Literal::Boolean(value) => write!(out, "~b{value}"),
+        Literal::Int32(value) => write!(out, "~i{value}"),
+        Literal::Int64(value) => write!(out, "~l{value}"),
+        Literal::Double(value) => write!(out, "~d{value:?}"),
+        Literal::DateTime(moment) => write!(out, "~t{}", moment.to_iso()),
+        Literal::Guid(guid) => write!(out, "~g{}", String::from_utf8_lossy(&guid_text(guid))),
+        Literal::Binary(bytes) => push_hex(out, bytes),
+    }
+}
+
 fn push_hex(out: &mut String, bytes: &[u8]) -> std::fmt::Result {
+    out.push_str("~x");
     bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
 }
 

@@ -242,20 +242,7 @@ fn the_command_line_declares_and_verifies() {
     let client = Client::new(&server);
     let table = client.new_table();
     insert_people(&client, &table, 20);
-    let connection = format!(
-        "DefaultEndpointsProtocol=http;AccountName={};AccountKey={};TableEndpoint={};",
-        crate::support::ACCOUNT,
-        crate::support::KEY,
-        client.base(),
-    );
-    let run = |arguments: &[&str]| {
-        let launch = Launch::new().arg("index").args(arguments.iter().copied());
-        let mut command = launch.command(std::path::Path::new("."));
-        command.env("AZURE_STORAGE_CONNECTION_STRING", &connection);
-        let output = command.output().expect("it runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.success(), text(&output.stdout) + &text(&output.stderr))
-    };
+    let run = |arguments: &[&str]| command_line(&client, arguments);
     let (is_done, told) =
         run(&["create", &table, "ByTown", "--keys", "Town,Age", "--include", "Email", "--wait"]);
     assert!(is_done, "{told}");

@@ -4,8 +4,10 @@ mod browsing;
 mod choosing;
 mod crash;
 mod declaring;
+mod failing;
 mod index_table_pattern;
 mod large;
+mod limits;
 mod signatures;
 mod unique;
 
@@ -14,7 +16,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::client::{NONE, entity_path};
-use crate::support::{Batch, Client, Response};
+use crate::support::{Batch, Client, Launch, Response};
 
 /// The table that indexes are declared in.
 pub(crate) const INDEXES: &str = "TavolaIndexes";
@@ -71,6 +73,22 @@ pub(crate) fn verify(client: &Client, table: &str, name: &str) -> String {
 #[track_caller]
 pub(crate) fn assert_sound(client: &Client, table: &str, name: &str, entries: usize) {
     assert_eq!(verify(client, table, name), format!("sound: {entries} entries"));
+}
+
+/// Runs `tavola index`: whether it succeeds, and all it says.
+pub(crate) fn command_line(client: &Client, arguments: &[&str]) -> (bool, String) {
+    let connection = format!(
+        "DefaultEndpointsProtocol=http;AccountName={};AccountKey={};TableEndpoint={};",
+        crate::support::ACCOUNT,
+        crate::support::KEY,
+        client.base(),
+    );
+    let launch = Launch::new().arg("index").args(arguments.iter().copied());
+    let mut command = launch.command(std::path::Path::new("."));
+    command.env("AZURE_STORAGE_CONNECTION_STRING", &connection);
+    let output = command.output().expect("it runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.success(), text(&output.stdout) + &text(&output.stderr))
 }
 
 /// Waits until nothing of a dropped index is left.
