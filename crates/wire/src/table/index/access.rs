@@ -7,7 +7,7 @@
 use super::definition::IndexDefinition;
 use super::line_set::LineSet;
 use super::row::RowRef;
-use super::value_line::{after_prefix, split_value, whole_ordered_text};
+use super::value_line::{after_prefix, is_cut, split_value, whole_ordered_text};
 use crate::table::filter::{Comparison, Expr};
 use crate::table::stored::key::SEPARATOR;
 
@@ -134,8 +134,21 @@ impl IndexDefinition {
             key.push(SEPARATOR);
             key
         });
-        AccessRange { end: after_prefix(&prefix), start: prefix, ordered: Some(beginning) }
+        // In a unique index several rows may have the same parts only if one was cut, and then they are in no order.
+        let is_ordered = !self.unique || !parts(&prefix).any(is_cut);
+        let ordered = is_ordered.then_some(beginning);
+        AccessRange { end: after_prefix(&prefix), start: prefix, ordered }
     }
+}
+
+/// The places that a prefix is made of.
+fn parts(prefix: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = prefix;
+    std::iter::from_fn(move || {
+        let part;
+        (part, rest) = split_value(rest)?;
+        Some(part)
+    })
 }
 
 impl Access {

@@ -1,10 +1,13 @@
 //! The rows that an entity has in the indexes of its table.
 //!
 //! The key of a row is its parts, and behind them the key of the entity; if the first part is the whole partition key,
-//! the row key alone. The rows of a unique index have no entity key behind their parts, but in their value. Values begin
-//! with a byte that says what they hold.
+//! the row key alone. The rows of a unique index have no entity key behind their parts, but in their value; if a part was
+//! cut, a hash of what it was cut from stands there, so that only the same values have the same row. Values begin with a
+//! byte that says what they hold.
 
 use std::borrow::Cow;
+
+use sha2::{Digest, Sha256};
 
 use super::definition::{Include, IndexDefinition, Missing, Part};
 use super::value_line;
@@ -22,6 +25,9 @@ const COPY: u8 = 2;
 /// First byte of the value of a unique index: the length of the entity key in two bytes, the entity key, and perhaps an
 /// encoded entity.
 const UNIQUE: u8 = 3;
+
+/// Bytes of the hash behind the parts of a unique row of which one was cut: values that differ never meet in it.
+const CUT_HASH_BYTES: usize = 16;
 
 /// One row of one index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,28 +193,39 @@ impl Maker {
         let (partition_key, row_key) = (&entity_key[..separator], &entity_key[separator + 1..]);
         let (key, max) = (&mut scratch.key, self.part_bytes_max);
         let mut is_partition_key_whole = false;
+        let mut cut = CutHash::default();
         for (source, missing) in &self.parts {
-            match *source {
+            let (is_whole, content) = match *source {
                 Source::PartitionKey => {
                     is_partition_key_whole = value_line::push_ordered_text(key, partition_key, max);
+                    (is_partition_key_whole, partition_key)
                 }
-                Source::RowKey => drop(value_line::push_ordered_text(key, row_key, max)),
+                Source::RowKey => (value_line::push_ordered_text(key, row_key, max), row_key),
                 Source::Timestamp => {
-                    value_line::push_value(key, Value::DateTime(entity.timestamp()), max);
+                    (value_line::push_value(key, Value::DateTime(entity.timestamp()), max), &[][..])
                 }
                 Source::Property(place) => match (&found[place], missing) {
                     (Some(property), _) => {
-                        value_line::push_property(key, property, max)
+                        let is_whole = value_line::push_property(key, property, max)
                             .ok_or(MalformedEntity { at: property.at })?;
+                        (is_whole, property.payload)
                     }
-                    (None, Missing::Keep) => value_line::push_missing(key),
+                    (None, Missing::Keep) => {
+                        value_line::push_missing(key);
+                        (true, &[][..])
+                    }
                     (None, Missing::Skip) => return Ok(false),
                 },
+            };
+            if self.unique && !is_whole {
+                cut.add(content);
             }
         }
-        if !self.unique {
+        if self.unique {
+            key.extend_from_slice(cut.finish().as_ref().map_or(&[], |hash| &hash[..]));
+        } else {
             let is_short = self.is_local && is_partition_key_whole;
-            scratch.key.extend_from_slice(if is_short { row_key } else { entity_key });
+            key.extend_from_slice(if is_short { row_key } else { entity_key });
         }
         self.push_row_value(entity_key, entity, &mut scratch.value)?;
         Ok(true)
@@ -249,6 +266,24 @@ impl Maker {
     }
 }
 
+/// A hash of all values of a row that were cut.
+#[derive(Default)]
+struct CutHash(Option<Sha256>);
+
+impl CutHash {
+    fn add(&mut self, whole: &[u8]) {
+        let hash = self.0.get_or_insert_default();
+        hash.update((whole.len() as u64).to_be_bytes());
+        hash.update(whole);
+    }
+
+    /// `None` if nothing was cut.
+    fn finish(self) -> Option<[u8; CUT_HASH_BYTES]> {
+        let hash = self.0?.finalize();
+        Some(std::array::from_fn(|at| hash[at]))
+    }
+}
+
 /// A stored row, taken apart.
 #[derive(Clone, Debug)]
 pub struct RowRef<'a> {
@@ -277,7 +312,8 @@ impl<'a> RowRef<'a> {
             let length = usize::from(u16::from_be_bytes(*length));
             let (entity_key, copy) = value.split_at_checked(length)?;
             let copy = (!copy.is_empty()).then_some(copy);
-            let is_row = *kind == UNIQUE && rest.is_empty();
+            let is_cut = parts.iter().any(|part| value_line::is_cut(part));
+            let is_row = *kind == UNIQUE && rest.len() == if is_cut { CUT_HASH_BYTES } else { 0 };
             return is_row.then_some(Self { parts, entity_key: Cow::Borrowed(entity_key), copy });
         }
         let copy = match *kind {

@@ -75,6 +75,39 @@ fn a_partition_key_that_was_cut_stands_behind_the_parts() {
 }
 
 #[test]
+fn long_values_have_rows_of_their_own_in_a_unique_index() {
+    let unique = definition("Town,Name?", "", "", true);
+    let row = |town: &str, name: &str| {
+        let mut writer = EntityWriter::new();
+        writer.push("Town", Value::String(town));
+        writer.push("Name", Value::String(name));
+        let mut bytes = writer.finish();
+        set_timestamp(&mut bytes, crate::Ticks(1));
+        let made = rows(std::slice::from_ref(&unique), b"p\0r", &bytes);
+        made[0].clone().unwrap()
+    };
+    let long = "x".repeat(600);
+    let all = [
+        row(&format!("{long}a"), "n"),
+        row(&format!("{long}b"), "n"),
+        row(&format!("{long}a"), "m"),
+        row(&format!("{long}a"), &format!("n{long}")),
+        row(&long[..512], "n"),
+        row("x", "n"),
+    ];
+    for (place, (key, value)) in all.iter().enumerate() {
+        assert!(RowRef::read(&unique, key, value).is_some());
+        assert!(all[..place].iter().all(|(other, _)| other != key), "row {place}");
+    }
+    assert_eq!(row(&format!("{long}a"), "n"), all[0]);
+    // Without a hash where one belongs, or with one where none does.
+    let (key, value) = &all[0];
+    assert!(RowRef::read(&unique, &key[..key.len() - CUT_HASH_BYTES], value).is_none());
+    let (key, value) = &all[5];
+    assert!(RowRef::read(&unique, &[&key[..], &[1; CUT_HASH_BYTES]].concat(), value).is_none());
+}
+
+#[test]
 fn what_is_no_row_is_told() {
     let town = definition("Town", "", "", false);
     let unique = definition("Town", "", "", true);

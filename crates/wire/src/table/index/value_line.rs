@@ -187,6 +187,12 @@ fn decode_content(tag: Tag, payload: &[u8]) -> Option<Decoded> {
     })
 }
 
+/// Whether this is the place of a value of which only the beginning was kept.
+pub(super) fn is_cut(bytes: &[u8]) -> bool {
+    let tag = bytes.first().and_then(|tag| Tag::from_byte(*tag));
+    matches!(tag, Some(Tag::Binary | Tag::String)) && bytes.ends_with(&[ZERO, CUT])
+}
+
 /// The ordered bytes of an encoded text that was not cut.
 pub(super) fn whole_ordered_text(bytes: &[u8]) -> Option<Vec<u8>> {
     let payload = bytes.strip_prefix(&[Tag::String as u8])?;
