@@ -20,6 +20,8 @@ use crate::workload::{Work, Workload};
 /// A table large enough that a scan of it is slow, and one in which a value has a hundred entities.
 const LARGE: &str = "large";
 const MIDDLE: &str = "middle";
+/// The same without indexes.
+const PLAIN: &str = "plain";
 const MIDDLE_ENTITIES: u64 = 100_000;
 
 /// What the tables for writes have indexes on; all without copies.
@@ -86,21 +88,20 @@ impl Bench<'_> {
         let entities = self.options.entities;
         self.load(LARGE, entities)?;
         self.load(MIDDLE, MIDDLE_ENTITIES)?;
+        self.load(PLAIN, MIDDLE_ENTITIES)?;
         let_rest(&[self.pid]);
         let scan_seconds = self.scan_once()?;
         let large = |workload| Work::new(workload, LARGE, entities);
         let middle = |workload| Work::new(workload, MIDDLE, MIDDLE_ENTITIES);
 
-        self.measure(
-            "without indexes",
-            vec![middle(Workload::QueryPage)],
-            self.options.connections,
-        )?;
         let build_seconds = self.build(LARGE, "ByCustomer", "Customer", "")?;
         self.build(MIDDLE, "ByBucket", "Bucket", "")?;
         self.build(MIDDLE, "ByRevision", "Revision", "")?;
         let_rest(&[self.pid]);
-        self.measure("with indexes", vec![middle(Workload::QueryPage)], self.options.connections)?;
+        let plain = Work::new(Workload::QueryRange, PLAIN, MIDDLE_ENTITIES);
+        let unused =
+            vec![("without indexes", plain), ("with indexes", middle(Workload::QueryRange))];
+        self.measure_each(unused, self.options.connections)?;
         let queries = vec![
             large(Workload::PointQuery),
             large(Workload::ByValue),
@@ -162,17 +163,23 @@ impl Bench<'_> {
         works: Vec<Work>,
         connections: usize,
     ) -> anyhow::Result<()> {
-        let works: Vec<_> = works.into_iter().map(Arc::new).collect();
+        self.measure_each(works.into_iter().map(|work| (target, work)).collect(), connections)
+    }
+
+    /// The same, each with the name under which it stands in the table.
+    fn measure_each(&mut self, works: Vec<(&str, Work)>, connections: usize) -> anyhow::Result<()> {
+        let works: Vec<_> =
+            works.into_iter().map(|(target, work)| (target, Arc::new(work))).collect();
         let mut tallies = vec![Vec::<Tally>::new(); works.len()];
         let round = Duration::from_secs_f64(self.options.seconds);
         for number in 0..self.options.rounds {
-            for (work, tallies) in works.iter().zip(&mut tallies) {
+            for ((_, work), tallies) in works.iter().zip(&mut tallies) {
                 tallies.push(self.undisturbed(work, connections, round, number)?);
             }
         }
-        for (work, tallies) in works.iter().zip(&tallies) {
+        for ((target, work), tallies) in works.iter().zip(&tallies) {
             let mut row = Row::new(&self.contender, &work.workload.name(), connections, tallies);
-            target.clone_into(&mut row.target);
+            (*target).clone_into(&mut row.target);
             self.rows.push(row);
         }
         Ok(())

@@ -12,10 +12,10 @@ pub fn of_indexes(result: &IndexesResult) -> Vec<Goal> {
     let many = number(result.entities as f64);
     goals.extend([
         goal(
-            "queries beside unused indexes, of none",
+            "key ranges beside unused indexes, of none",
             98.0,
             None,
-            result.percent(("query-page", "with indexes"), ("query-page", "without indexes")),
+            result.percent(("query-range", "with indexes"), ("query-range", "without indexes")),
             Unit::Percent,
             AtLeast,
         ),

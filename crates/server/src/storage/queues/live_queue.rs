@@ -141,6 +141,17 @@ impl LiveQueue {
         (first.visible <= now).then_some(first)
     }
 
+    /// The places of the next so many messages, if it is known which they are.
+    pub(super) fn first_ready(&self, messages_max: usize, now: Moment) -> Option<Vec<Place>> {
+        let head = self.head();
+        let is_next = |it: &&Candidate| it.expires > now && it.place < head.low;
+        let next = head.ready.iter().filter(is_next).take(messages_max);
+        let places: Vec<_> = next.map(|candidate| candidate.place).collect();
+        // One may be there twice while others are on their way.
+        let is_sure = places.len() == messages_max && places.is_sorted_by(|a, b| a < b);
+        is_sure.then_some(places)
+    }
+
     /// Begins a scan. Nobody else scans, and nothing is ready.
     pub(super) fn begin_scan(&self) -> ScanStart {
         let mut head = self.head();

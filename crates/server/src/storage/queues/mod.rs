@@ -218,12 +218,28 @@ impl Queues {
         let queue = self.pass(account, name).await?;
         let now = self.stamps.next().await?.into();
         let Some(start) = self.first_place(&queue.live, now).await? else { return Ok(Vec::new()) };
+        if let Some(places) = queue.live.first_ready(messages_max, now)
+            && let Some(found) = self.read_all(&queue, &places).await?
+        {
+            return Ok(found);
+        }
         let scan = PeekScan::new(now, messages_max);
         let scan = self.engine.scan(queue.keys().headers_from(start), scan).await?;
         self.count_scan(scan.rows);
         let store = queue.live.store;
         let found = |(place, header)| Found { store, place, header };
         Ok(scan.found.into_iter().map(found).collect())
+    }
+
+    /// Reads messages whose places are known; `None` if one is not there any more.
+    async fn read_all(&self, queue: &OpenQueue, places: &[Place]) -> Result<Option<Vec<Found>>> {
+        let mut found = Vec::with_capacity(places.len());
+        for place in places {
+            let header = self.engine.get(&queue.keys().header(*place)).await?;
+            let Some(header) = header.as_deref().and_then(Header::decode) else { return Ok(None) };
+            found.push(Found { store: queue.live.store, place: *place, header });
+        }
+        Ok(Some(found))
     }
 
     /// Hides a message for so many seconds from now, and replaces its text if there is one. Answers the new receipt; `None`

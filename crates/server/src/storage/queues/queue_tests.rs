@@ -143,6 +143,25 @@ async fn open(engine: &AnyEngine, time: &Arc<TestTime>) -> Arc<Queues> {
 }
 
 #[tokio::test]
+async fn peeking_at_messages_that_are_known_scans_nothing() {
+    let world = World::new().await;
+    for number in 0..10 {
+        world.put_now(&number.to_string()).await;
+    }
+    let first = world.peek(3).await;
+    let (scans, _) = world.queues.scanned();
+    let again = world.peek(3).await;
+    assert_eq!(world.queues.scanned().0, scans);
+    let ids = |found: &[Found]| found.iter().map(Found::id).collect::<Vec<_>>();
+    assert_eq!(ids(&again), ids(&first));
+    // One that is gone is noticed, and one that comes before the others is seen.
+    let got = world.get(1, 0).await;
+    assert_eq!(ids(&got), ids(&first[..1]));
+    world.time.advance(SECOND);
+    assert_eq!(world.peek(10).await.len(), 10);
+}
+
+#[tokio::test]
 async fn messages_come_in_the_order_in_which_they_were_put() {
     let world = World::new().await;
     for number in 0..100 {
