@@ -10,7 +10,7 @@ pub(crate) mod stream;
 pub(crate) use batch::{Batch, BatchReply};
 pub(crate) use client::{Client, Credentials, encode};
 pub(crate) use http::Response;
-pub(crate) use random::Random;
+pub(crate) use random::{Random, SEED};
 pub(crate) use server::{Launch, Server, shared};
 
 use tavola_wire::Ticks;

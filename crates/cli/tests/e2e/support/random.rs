@@ -1,7 +1,7 @@
 //! Choices that can be repeated.
 
 /// The variable that sets the seed of a failed run.
-const SEED: &str = "TAVOLA_TEST_SEED";
+pub(crate) const SEED: &str = "TAVOLA_TEST_SEED";
 
 /// SplitMix64: small, and the same on every machine.
 pub(crate) struct Random(u64);

@@ -13,6 +13,8 @@ const KEYS: [&str; 9] =
     ["A", "B", "A?", "A,B", "C,A!", "PartitionKey,A", "B?,PartitionKey", "RowKey,C", "Timestamp"];
 const INCLUDES: [&str; 3] = ["", "*", "B,C"];
 const FILTERS: [&str; 4] = ["", "", "A ge 0", "B ne 'a' and C lt 5"];
+/// Indexes of a table that may have copies of everything.
+const COPIES_MAX: usize = 3;
 const LEVELS: [&str; 3] = ["nometadata", "minimalmetadata", "fullmetadata"];
 const SELECTS: [&str; 6] = ["", "PartitionKey,RowKey", "A", "B,A", "C,Timestamp", "RowKey,D"];
 
@@ -22,19 +24,30 @@ impl Session {
         let name = *self.random.pick(&NAMES);
         if self.random.one_in(3) {
             let answer = self.client.remove(INDEXES, (table, name), "*");
-            assert!([204, 404].contains(&answer.status), "{}", answer.text());
+            match self.indexes.remove(&(table.to_owned(), name)) {
+                Some(_) => drop(answer.expect(204)),
+                None => drop(answer.expect(404)),
+            }
             return;
         }
-        let definition = json!({
-            "Keys": self.random.pick(&KEYS),
-            "Include": self.random.pick(&INCLUDES),
-            "Filter": self.random.pick(&FILTERS),
-        });
+        let (keys, include) = (*self.random.pick(&KEYS), *self.random.pick(&INCLUDES));
+        let filter = self.random.pick(&FILTERS);
+        let definition = json!({"Keys": keys, "Include": include, "Filter": filter});
         let answer = self.client.put(INDEXES, (table, name), &definition).send();
-        match self.store.rows(table) {
-            Some(_) => drop(answer.expect(204)),
-            None => drop(answer.expect_error(404, "TableNotFound")),
+        if self.store.rows(table).is_none() {
+            answer.expect_error(404, "TableNotFound");
+        } else if include == "*" && self.copies_beside(table, name) == COPIES_MAX {
+            answer.expect_error(400, "InvalidInput");
+        } else {
+            answer.expect(204);
+            self.indexes.insert((table.to_owned(), name), include == "*");
         }
+    }
+
+    /// Other indexes of the table that have copies of everything.
+    fn copies_beside(&self, table: &str, name: &str) -> usize {
+        let others = self.indexes.iter().filter(|((of, other), _)| of == table && *other != name);
+        others.filter(|(_, has_copies)| **has_copies).count()
     }
 
     /// Asks the query in every way there is, and holds the answers against each other.

@@ -9,18 +9,22 @@ mod indexes;
 mod requests;
 pub(crate) mod store;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::Value;
 
 use self::filter::Filter;
 use self::store::{Change, Condition, Properties, Rows, Store, key};
 use crate::support::client::values;
-use crate::support::{Batch, Client, Launch, Random};
+use crate::support::{Batch, Client, Launch, Random, SEED};
 
 const TABLES: [&str; 3] = ["alpha", "Beta", "gamma"];
 const PARTITIONS: [&str; 6] = ["", "a", "aa", "b", "\u{1f600}", "\u{fffd}"];
 const ROWS: [&str; 9] = ["", "1", "2", "22", "3", "O'Brien", "x", "\u{e9}", "\u{1f601}"];
+/// The variable that sets how many sequences with indexes are run.
+const INDEX_SEQUENCES: &str = "TAVOLA_INDEX_SEQUENCES";
 const OPERATIONS: usize = 3000;
 const OPERATIONS_BETWEEN_STOPS: usize = 400;
 
@@ -40,15 +44,31 @@ fn a_long_random_sequence_in_memory() {
     Session::new(launch, Random::seed_or(77)).run(usize::MAX);
 }
 
+/// One of each kind, or as many as the environment says: from a seed on, each with the next.
 #[test]
-fn a_long_random_sequence_with_indexes() {
-    Session::new(Launch::new(), Random::seed_or(16)).with_indexes().run(OPERATIONS_BETWEEN_STOPS);
+#[expect(clippy::print_stdout, reason = "a long run shows what it did")]
+fn random_sequences_with_indexes() {
+    let (begun, first) = (Instant::now(), Random::seed_or(16));
+    let count = match (std::env::var(INDEX_SEQUENCES), std::env::var(SEED)) {
+        (Ok(count), _) => count.parse().expect("a number of sequences"),
+        // A seed repeats the one that has failed with it.
+        (Err(_), Ok(_)) => 1,
+        (Err(_), Err(_)) => 2,
+    };
+    for seed in first..first + count {
+        run_with_indexes(seed);
+    }
+    let (operations, seconds) = (count * OPERATIONS as u64, begun.elapsed().as_secs());
+    println!("{SEED}={first}: {count} sequences, {operations} operations, {seconds} seconds");
 }
 
-#[test]
-fn a_long_random_sequence_with_indexes_in_memory() {
+/// Odd seeds run in memory, even ones on disk with restarts and kills.
+fn run_with_indexes(seed: u64) {
+    if seed.is_multiple_of(2) {
+        return Session::new(Launch::new(), seed).with_indexes().run(OPERATIONS_BETWEEN_STOPS);
+    }
     let launch = Launch::new().arg("--inMemoryPersistence");
-    Session::new(launch, Random::seed_or(161)).with_indexes().run(usize::MAX);
+    Session::new(launch, seed).with_indexes().run(usize::MAX);
 }
 
 fn run(seed: u64) {
@@ -63,6 +83,8 @@ struct Session {
     seed: u64,
     /// Whether indexes come and go meanwhile.
     has_indexes: bool,
+    /// Those that are declared: table and name, and whether they have copies of everything.
+    indexes: BTreeMap<(String, &'static str), bool>,
 }
 
 impl Session {
@@ -74,6 +96,7 @@ impl Session {
             random: Random::new(seed),
             seed,
             has_indexes: false,
+            indexes: BTreeMap::new(),
         }
     }
 
@@ -125,6 +148,7 @@ impl Session {
 
     fn drop_table(&mut self, table: &str) {
         let answer = self.client.drop_table(table);
+        self.indexes.retain(|(of, _), _| of != table);
         match self.store.drop(table) {
             true => answer.expect(204),
             false => answer.expect_error(404, "ResourceNotFound"),
