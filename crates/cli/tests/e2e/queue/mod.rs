@@ -9,3 +9,4 @@ mod messages;
 mod queues;
 mod receipts;
 mod service;
+pub(crate) mod stored;

@@ -24,3 +24,4 @@ mod secrets;
 mod shared_key;
 mod stranger;
 pub(crate) mod upgrade;
+mod upgrade_features;
