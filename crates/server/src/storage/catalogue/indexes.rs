@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tavola_engine::{Decision, Engine, Reader, Transition, Visitor, Write, WriteSet};
@@ -18,6 +19,9 @@ use crate::storage::layout::{
     AccountId, BuildRecord, Family, Key, Record, TableId, TableRecord, ViewRecord, sequence,
 };
 use crate::storage::{Error, Result};
+
+/// How long the answer to the drop of a unique index waits for older requests: twice what a page of a query takes at most.
+const RETIRING_WAIT_MAX: Duration = Duration::from_secs(10);
 
 impl Catalogue<Table> {
     pub(crate) fn indexes(&self) -> &Arc<IndexRegistry> {
@@ -91,6 +95,31 @@ impl Catalogue<Table> {
         // ORDER: after the fence has begun, so that what is remembered from now on is of the new generation.
         self.cache_mut().forget(account, name);
         fence.passed().await;
+    }
+
+    /// Resolves when the unique indexes that were dropped refuse nothing any more; after [`RETIRING_WAIT_MAX`] in any
+    /// case. Then, and after a failure, the builder takes this step.
+    pub(crate) async fn retire_unique(
+        self: &Arc<Self>,
+        account: AccountId,
+        name: &str,
+        now: Ticks,
+    ) -> Result<()> {
+        let seen = self.table_record(account, name).await?;
+        if !definitions::has_retiring_unique(&seen.indexes) {
+            return Ok(());
+        }
+        let fence = self.schema_fence(account, name);
+        if tokio::time::timeout(RETIRING_WAIT_MAX, fence).await.is_err() {
+            return Ok(());
+        }
+        self.change_schema(account, name, move |record| {
+            if record.id == seen.id {
+                definitions::retire(&mut record.indexes, &seen.indexes, now);
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Removes what [`definitions::swept`] has named from the record, with the state of its build.

@@ -92,6 +92,13 @@ pub(super) async fn commit(
     for index in verifications {
         request_verification(context, &table, &index).await.map_err(refused)?;
     }
+    if applied.iter().any(|applied| applied.entity.is_none()) {
+        // The drop is done: what is left of it, the builder does otherwise.
+        let retired = catalogue.retire_unique(account, &table, context.stamp()).await;
+        if let Err(error) = retired {
+            tracing::debug!(table, %error, "a dropped unique index is not retired yet");
+        }
+    }
     Ok(applied)
 }
 

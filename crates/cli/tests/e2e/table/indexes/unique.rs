@@ -121,3 +121,17 @@ fn concurrent_claims_have_one_winner() {
     assert_eq!(winners.iter().sum::<usize>(), 30, "{winners:?}");
     assert_sound(&client, &table, "ByEmail", 30);
 }
+
+#[test]
+fn a_dropped_index_refuses_nothing_once_its_drop_is_answered() {
+    let client = shared_client();
+    let table = client.new_table();
+    client.insert(&table, &account("1", "a")).expect(204);
+    for _ in 0..10 {
+        build(&client, &table, "ByEmail", &json!({"Keys": "Email", "Unique": true}));
+        client.insert(&table, &account("2", "a")).expect_error(409, "UniqueIndexViolation");
+        client.remove(INDEXES, (&table, "ByEmail"), "*").expect(204);
+        client.insert(&table, &account("2", "a")).expect(204);
+        client.remove(&table, ("p", "2"), "*").expect(204);
+    }
+}
