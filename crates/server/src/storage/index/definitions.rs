@@ -218,7 +218,10 @@ fn is_swept(state: IndexState) -> bool {
 }
 
 /// The index that is still used in the place of one that is not ready.
-fn readable_before<'a>(list: &'a IndexList, index: &IndexRecord) -> Option<&'a IndexRecord> {
+pub(crate) fn readable_before<'a>(
+    list: &'a IndexList,
+    index: &IndexRecord,
+) -> Option<&'a IndexRecord> {
     let replaced = index.replaces?;
     let is_readable =
         |index: &&IndexRecord| index.number == replaced && index.state == IndexState::Readable;

@@ -302,7 +302,7 @@ fn entity(record: &TableRecord, index: &IndexRecord, registry: &IndexRegistry) -
         entity.push("LastUsed", Value::DateTime(last_used));
     }
     entity.push("Error", Value::String(&index.error));
-    entity.push("Note", Value::String(&note(index)));
+    entity.push("Note", Value::String(&note(record, index)));
     if let Some(words) = statistics.verification() {
         entity.push("Verify", Value::String(&words));
     }
@@ -319,10 +319,14 @@ fn state_text(state: IndexState) -> &'static str {
     }
 }
 
-fn note(index: &IndexRecord) -> String {
+fn note(record: &TableRecord, index: &IndexRecord) -> String {
     let mut notes = Vec::new();
-    if index.replaces.is_some() {
-        notes.push("The definition before this one is used until this one is built.");
+    if definitions::readable_before(&record.indexes, index).is_some() {
+        notes.push(if index.state.has_failed() {
+            "The definition before this one is used until this one is replaced or dropped."
+        } else {
+            "The definition before this one is used until this one is built."
+        });
     }
     let names = index.definition.keys.split(',').map(|part| part.trim_end_matches(['!', '?']));
     if names.into_iter().any(|name| name.split(':').next() == Some("Timestamp")) {

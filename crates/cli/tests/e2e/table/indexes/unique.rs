@@ -135,3 +135,21 @@ fn a_dropped_index_refuses_nothing_once_its_drop_is_answered() {
         client.remove(&table, ("p", "2"), "*").expect(204);
     }
 }
+
+#[test]
+fn a_definition_that_failed_says_how_long_the_one_before_is_used() {
+    let client = shared_client();
+    let table = client.new_table();
+    for row in ["1", "2"] {
+        client.insert(&table, &account(row, "a")).expect(204);
+    }
+    build(&client, &table, "ByEmail", &json!({"Keys": "Email"}));
+    declare(&client, &table, "ByEmail", &json!({"Keys": "Email", "Unique": true}));
+    let failed = wait_for(&client, &table, "ByEmail", "Failed");
+    let told = "The definition before this one is used until this one is replaced or dropped.";
+    assert_eq!(failed["Note"], told);
+    let page = explained(&client, &table, &[("$filter", "Email eq 'a'")]);
+    assert_eq!(page.header("x-tavola-index"), Some("ByEmail"));
+    let built = build(&client, &table, "ByEmail", &json!({"Keys": "Email"}));
+    assert_eq!(built["Note"], "");
+}
