@@ -195,20 +195,29 @@ impl Catalogue<Table> {
         let sequence_key = Key::Sequence.encode();
         let sequence_stored = self.engine.get(&sequence_key).await?;
         let mut sequence_now = sequence_stored.clone();
-        for (lower, (as_written, view)) in &views_after {
-            if views_before.get(lower).is_some_and(|before| before.1 == *view) {
+        for (lower, shown) in &views_after {
+            let shown_before = views_before.get(lower);
+            if shown_before == Some(shown) {
                 continue;
             }
             let key = TableRecord::key(account, lower);
             let stored = self.engine.get(&key).await?;
-            if stored.is_some() && !views_before.contains_key(lower) {
+            if stored.is_some() && shown_before.is_none() {
                 return Err(Error::Exists);
             }
-            let (id, next) = sequence::allocate(sequence_now.as_deref())
-                .ok_or_else(|| Error::Corrupt("the id sequence".into()))?;
-            sequence_now = Some(next);
-            let mut record = TableRecord::new(TableId(id), after.created, as_written.clone());
-            record.view = Some(view.clone());
+            let (as_written, view) = shown;
+            let is_same_view = shown_before.is_some_and(|(_, before)| before == view);
+            let record = match stored.as_ref().filter(|_| is_same_view) {
+                // In other letters: the policies stay.
+                Some(stored) => TableRecord { name: as_written.clone(), ..decode(stored)? },
+                None => {
+                    let (id, next) = sequence::allocate(sequence_now.as_deref())
+                        .ok_or_else(|| Error::Corrupt("the id sequence".into()))?;
+                    sequence_now = Some(next);
+                    let record = TableRecord::new(TableId(id), after.created, as_written.clone());
+                    TableRecord { view: Some(view.clone()), ..record }
+                }
+            };
             expected.push((key.clone(), stored));
             writes.push(Write::Put(key, record.encode()));
         }

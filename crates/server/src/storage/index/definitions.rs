@@ -52,6 +52,16 @@ pub(crate) fn names(list: &IndexList) -> Vec<&str> {
     names
 }
 
+/// Whether an index is to be read under the name under which another one is, in any case of letters.
+pub(crate) fn shares_view(list: &IndexList, name: &str) -> bool {
+    let Some(view) = latest(list, name).and_then(|index| index.browse_as.as_deref()) else {
+        return false;
+    };
+    let is_same = |other: &String| other.eq_ignore_ascii_case(view);
+    let others = list.indexes.iter().filter(|other| other.name != name && other.state.is_named());
+    others.filter_map(|other| other.browse_as.as_ref()).any(is_same)
+}
+
 /// Declares an index, or another definition for one. One that has failed begins again.
 ///
 /// # Errors

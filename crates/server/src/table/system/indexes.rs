@@ -137,10 +137,7 @@ struct Failure(Refused);
 impl From<storage::Error> for Failure {
     fn from(error: storage::Error) -> Self {
         let error = match error {
-            storage::Error::Exists => StorageError::with_detail(
-                ErrorCode::TableAlreadyExists,
-                "There is a table with the name of BrowseAs.",
-            ),
+            storage::Error::Exists => view_exists("There is a table with the name of BrowseAs."),
             error => in_table(error),
         };
         Self(Refused { index: 0, error })
@@ -157,6 +154,15 @@ impl Declaration {
         for (index, change) in self.changes.iter().enumerate() {
             let applied = self.apply_one(record, change).map_err(|error| failed(index, error))?;
             all.push(applied);
+        }
+        // Asked of all changes together: one may take the name that another gives up.
+        let shares_view =
+            |change: &EntityChange| definitions::shares_view(&record.indexes, &change.row_key);
+        if let Some(index) = self.changes.iter().rposition(shares_view) {
+            return Err(failed(
+                index,
+                view_exists("Another index is read under the name of BrowseAs."),
+            ));
         }
         let others = self.registry.indexes_of_others(self.account, &self.table);
         let count = others + definitions::names(&record.indexes).len();
@@ -333,6 +339,10 @@ fn note(record: &TableRecord, index: &IndexRecord) -> String {
         notes.push("Timestamp changes with every write, which each rewrite a row of this index.");
     }
     notes.join(" ")
+}
+
+fn view_exists(detail: &'static str) -> StorageError {
+    StorageError::with_detail(ErrorCode::TableAlreadyExists, detail)
 }
 
 fn invalid(detail: impl Into<std::borrow::Cow<'static, str>>) -> StorageError {
