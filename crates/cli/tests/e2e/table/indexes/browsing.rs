@@ -129,6 +129,27 @@ fn tokens_that_were_not_made_here_are_refused() {
     }
 }
 
+/// A row of a view has keys made of several, and they may be longer than those of any entity.
+#[test]
+fn rows_with_long_keys_are_found_by_them() {
+    let client = shared_client();
+    let table = client.new_table();
+    let [a, b, partition, row] = ["A", "B", "P", "R"].map(|letter| letter.repeat(512));
+    let entity = json!({ "PartitionKey": partition, "RowKey": row, "A": a, "B": b });
+    insert_all(&client, &table, &[entity]);
+    let view = unused_name();
+    build(&client, &table, "ByBoth", &json!({ "Keys": "A,B", "BrowseAs": view }));
+    let row_key = format!("{b}|{partition}|{row}");
+    assert_eq!(keys(&client.matches(&view, "")), [format!("{a} {row_key}")]);
+    let found = client.entity(&view, (&a, &row_key)).expect(200).json();
+    assert_eq!((&found["RowKey"], &found["OriginRowKey"]), (&json!(row_key), &json!(row)));
+    for missing in [format!("{row_key}R"), row_key.replace('|', "#")] {
+        client.entity(&view, (&a, &missing)).expect_error(404, "ResourceNotFound");
+    }
+    // No stored entity has such keys.
+    client.entity(&table, (&a, &row_key)).expect_error(404, "ResourceNotFound");
+}
+
 #[test]
 fn two_indexes_of_a_table_do_not_have_one_view() {
     let client = shared_client();
