@@ -37,8 +37,12 @@ pub(crate) async fn read(
 ) -> Result<(Vec<u8>, tavola_wire::Ticks)> {
     let table_name = address.table.as_str();
     let table = AnyTable::find(context, permit, &address.table).await?;
-    let partition_key = address.partition_key.for_read()?;
-    let row_key = address.row_key.for_read()?;
+    let (partition_key, row_key) = match table {
+        AnyTable::View(_) => {
+            (address.partition_key.for_read_of_view()?, address.row_key.for_read_of_view()?)
+        }
+        _ => (address.partition_key.for_read()?, address.row_key.for_read()?),
+    };
     permit.check_key(partition_key, row_key)?;
     let stored = table.get(context, partition_key, row_key).await?;
     let stored = stored.ok_or(ErrorCode::ResourceNotFound)?;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tavola_engine::{Decision, Engine, Reader, Transition, Visitor, Write, WriteSet};
@@ -18,6 +19,9 @@ use crate::storage::layout::{
     AccountId, BuildRecord, Family, Key, Record, TableId, TableRecord, ViewRecord, sequence,
 };
 use crate::storage::{Error, Result};
+
+/// How long the answer to the drop of a unique index waits for older requests: twice what a page of a query takes at most.
+const RETIRING_WAIT_MAX: Duration = Duration::from_secs(10);
 
 impl Catalogue<Table> {
     pub(crate) fn indexes(&self) -> &Arc<IndexRegistry> {
@@ -93,6 +97,31 @@ impl Catalogue<Table> {
         fence.passed().await;
     }
 
+    /// Resolves when the unique indexes that were dropped refuse nothing any more; after [`RETIRING_WAIT_MAX`] in any
+    /// case. Then, and after a failure, the builder takes this step.
+    pub(crate) async fn retire_unique(
+        self: &Arc<Self>,
+        account: AccountId,
+        name: &str,
+        now: Ticks,
+    ) -> Result<()> {
+        let seen = self.table_record(account, name).await?;
+        if !definitions::has_retiring_unique(&seen.indexes) {
+            return Ok(());
+        }
+        let fence = self.schema_fence(account, name);
+        if tokio::time::timeout(RETIRING_WAIT_MAX, fence).await.is_err() {
+            return Ok(());
+        }
+        self.change_schema(account, name, move |record| {
+            if record.id == seen.id {
+                definitions::retire(&mut record.indexes, &seen.indexes, now);
+            }
+            Ok(())
+        })
+        .await
+    }
+
     /// Removes what [`definitions::swept`] has named from the record, with the state of its build.
     pub(crate) async fn advance_schema(
         self: &Arc<Self>,
@@ -166,20 +195,29 @@ impl Catalogue<Table> {
         let sequence_key = Key::Sequence.encode();
         let sequence_stored = self.engine.get(&sequence_key).await?;
         let mut sequence_now = sequence_stored.clone();
-        for (lower, (as_written, view)) in &views_after {
-            if views_before.get(lower).is_some_and(|before| before.1 == *view) {
+        for (lower, shown) in &views_after {
+            let shown_before = views_before.get(lower);
+            if shown_before == Some(shown) {
                 continue;
             }
             let key = TableRecord::key(account, lower);
             let stored = self.engine.get(&key).await?;
-            if stored.is_some() && !views_before.contains_key(lower) {
+            if stored.is_some() && shown_before.is_none() {
                 return Err(Error::Exists);
             }
-            let (id, next) = sequence::allocate(sequence_now.as_deref())
-                .ok_or_else(|| Error::Corrupt("the id sequence".into()))?;
-            sequence_now = Some(next);
-            let mut record = TableRecord::new(TableId(id), after.created, as_written.clone());
-            record.view = Some(view.clone());
+            let (as_written, view) = shown;
+            let is_same_view = shown_before.is_some_and(|(_, before)| before == view);
+            let record = match stored.as_ref().filter(|_| is_same_view) {
+                // In other letters: the policies stay.
+                Some(stored) => TableRecord { name: as_written.clone(), ..decode(stored)? },
+                None => {
+                    let (id, next) = sequence::allocate(sequence_now.as_deref())
+                        .ok_or_else(|| Error::Corrupt("the id sequence".into()))?;
+                    sequence_now = Some(next);
+                    let record = TableRecord::new(TableId(id), after.created, as_written.clone());
+                    TableRecord { view: Some(view.clone()), ..record }
+                }
+            };
             expected.push((key.clone(), stored));
             writes.push(Write::Put(key, record.encode()));
         }

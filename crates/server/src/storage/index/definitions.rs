@@ -52,6 +52,16 @@ pub(crate) fn names(list: &IndexList) -> Vec<&str> {
     names
 }
 
+/// Whether an index is to be read under the name under which another one is, in any case of letters.
+pub(crate) fn shares_view(list: &IndexList, name: &str) -> bool {
+    let Some(view) = latest(list, name).and_then(|index| index.browse_as.as_deref()) else {
+        return false;
+    };
+    let is_same = |other: &String| other.eq_ignore_ascii_case(view);
+    let others = list.indexes.iter().filter(|other| other.name != name && other.state.is_named());
+    others.filter_map(|other| other.browse_as.as_ref()).any(is_same)
+}
+
 /// Declares an index, or another definition for one. One that has failed begins again.
 ///
 /// # Errors
@@ -157,19 +167,40 @@ pub(crate) fn swept(list: &IndexList) -> impl Iterator<Item = u16> {
 /// The steps that may be taken when nobody works with a list older than `seen` any more, and the rows of what
 /// [`swept`] names are gone.
 pub(crate) fn advance(list: &mut IndexList, seen: &IndexList, now: Ticks) {
-    let was = |index: &IndexRecord| {
-        let same = |seen: &&IndexRecord| seen.number == index.number && seen.state == index.state;
-        seen.indexes.iter().find(same).is_some()
-    };
-    list.indexes.retain(|index| !(is_swept(index.state) && was(index)));
-    for index in &mut list.indexes {
+    list.indexes.retain(|index| !(is_swept(index.state) && is_as_seen(index, seen)));
+    take_next_states(list, seen, now, |_| true);
+}
+
+/// Of these steps the one that ends a dropped index for those who write: it needs no rows to be gone.
+pub(crate) fn retire(list: &mut IndexList, seen: &IndexList, now: Ticks) {
+    take_next_states(list, seen, now, |state| state == IndexState::Retiring);
+}
+
+/// Whether a unique index that was dropped still refuses values.
+pub(crate) fn has_retiring_unique(list: &IndexList) -> bool {
+    let is_retiring =
+        |index: &IndexRecord| index.state == IndexState::Retiring && index.definition.unique;
+    list.indexes.iter().any(is_retiring)
+}
+
+fn take_next_states(
+    list: &mut IndexList,
+    seen: &IndexList,
+    now: Ticks,
+    is_taken: impl Fn(IndexState) -> bool,
+) {
+    for index in list.indexes.iter_mut().filter(|index| is_taken(index.state)) {
         if let Some(next) = next_state(index.state)
-            && was(index)
+            && is_as_seen(index, seen)
         {
             index.state = next;
             index.changed = now.max(Ticks(index.changed.0 + 1));
         }
     }
+}
+
+fn is_as_seen(index: &IndexRecord, seen: &IndexList) -> bool {
+    seen.indexes.iter().any(|seen| seen.number == index.number && seen.state == index.state)
 }
 
 fn next_state(state: IndexState) -> Option<IndexState> {
@@ -197,7 +228,10 @@ fn is_swept(state: IndexState) -> bool {
 }
 
 /// The index that is still used in the place of one that is not ready.
-fn readable_before<'a>(list: &'a IndexList, index: &IndexRecord) -> Option<&'a IndexRecord> {
+pub(crate) fn readable_before<'a>(
+    list: &'a IndexList,
+    index: &IndexRecord,
+) -> Option<&'a IndexRecord> {
     let replaced = index.replaces?;
     let is_readable =
         |index: &&IndexRecord| index.number == replaced && index.state == IndexState::Readable;
@@ -324,6 +358,29 @@ mod tests {
         drop_index(&mut list, "A", NOW);
         advance(&mut list, &seen, NOW);
         assert_eq!(states(&list), [(1, IndexState::Dropped), (2, IndexState::WriteOnly)]);
+    }
+
+    /// What awaits the sweeping stays: its rows are still there.
+    #[test]
+    fn a_dropped_index_is_retired_alone() {
+        use IndexState::*;
+        let mut list = IndexList::default();
+        let unique = IndexDefinition::parse("A", "", "", true).unwrap();
+        declare(&mut list, "A", &unique, None, NOW).unwrap();
+        settle(&mut list);
+        assert!(!has_retiring_unique(&list));
+        declared(&mut list, "B", "B");
+        drop_index(&mut list, "B", NOW);
+        declared(&mut list, "C", "C");
+        let before_drop = list.clone();
+        drop_index(&mut list, "A", NOW);
+        assert!(has_retiring_unique(&list));
+        retire(&mut list, &before_drop, NOW);
+        assert_eq!(states(&list), [(1, Retiring), (2, Dropped), (3, DeleteOnly)]);
+        let seen = list.clone();
+        retire(&mut list, &seen, NOW);
+        assert_eq!(states(&list), [(1, Dropped), (2, Dropped), (3, DeleteOnly)]);
+        assert!(!has_retiring_unique(&list));
     }
 
     #[test]

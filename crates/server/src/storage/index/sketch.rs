@@ -44,8 +44,11 @@ impl Sketch {
         }
     }
 
-    /// Different values, about.
+    /// Different values: exact as long as each of them has a counter, then an estimate.
     pub(crate) fn distinct(&self) -> u64 {
+        if self.counters.len() < COUNTERS {
+            return self.counters.len() as u64;
+        }
         let groups = GROUPS as f64;
         let sum: f64 = self.runs.iter().map(|run| 2f64.powi(-i32::from(*run))).sum();
         let estimate = 0.7213 / (1.0 + 1.079 / groups) * groups * groups / sum;
@@ -112,6 +115,20 @@ mod tests {
             let found = of((0..2 * truth).map(|value| value % truth.max(1))).distinct();
             let off = found.abs_diff(truth) as f64 / truth.max(1) as f64;
             assert!(off < 0.1, "{truth}: {found}");
+        }
+    }
+
+    /// Two values of one group count as two.
+    #[test]
+    fn few_values_are_counted() {
+        let towns = ["Redmond", "Seattle", "Portland", "Chicago", "Boston", "Zürich"];
+        let mut sketch = Sketch::default();
+        for _ in 0..3 {
+            towns.iter().for_each(|town| sketch.add_hash(hash(town.as_bytes())));
+        }
+        assert_eq!(sketch.distinct(), 6);
+        for truth in 0..COUNTERS as u64 {
+            assert_eq!(of((0..3 * truth).map(|value| value % truth)).distinct(), truth);
         }
     }
 

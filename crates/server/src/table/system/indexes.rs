@@ -92,6 +92,13 @@ pub(super) async fn commit(
     for index in verifications {
         request_verification(context, &table, &index).await.map_err(refused)?;
     }
+    if applied.iter().any(|applied| applied.entity.is_none()) {
+        // The drop is done: what is left of it, the builder does otherwise.
+        let retired = catalogue.retire_unique(account, &table, context.stamp()).await;
+        if let Err(error) = retired {
+            tracing::debug!(table, %error, "a dropped unique index is not retired yet");
+        }
+    }
     Ok(applied)
 }
 
@@ -130,10 +137,7 @@ struct Failure(Refused);
 impl From<storage::Error> for Failure {
     fn from(error: storage::Error) -> Self {
         let error = match error {
-            storage::Error::Exists => StorageError::with_detail(
-                ErrorCode::TableAlreadyExists,
-                "There is a table with the name of BrowseAs.",
-            ),
+            storage::Error::Exists => view_exists("There is a table with the name of BrowseAs."),
             error => in_table(error),
         };
         Self(Refused { index: 0, error })
@@ -150,6 +154,15 @@ impl Declaration {
         for (index, change) in self.changes.iter().enumerate() {
             let applied = self.apply_one(record, change).map_err(|error| failed(index, error))?;
             all.push(applied);
+        }
+        // Asked of all changes together: one may take the name that another gives up.
+        let shares_view =
+            |change: &EntityChange| definitions::shares_view(&record.indexes, &change.row_key);
+        if let Some(index) = self.changes.iter().rposition(shares_view) {
+            return Err(failed(
+                index,
+                view_exists("Another index is read under the name of BrowseAs."),
+            ));
         }
         let others = self.registry.indexes_of_others(self.account, &self.table);
         let count = others + definitions::names(&record.indexes).len();
@@ -295,7 +308,7 @@ fn entity(record: &TableRecord, index: &IndexRecord, registry: &IndexRegistry) -
         entity.push("LastUsed", Value::DateTime(last_used));
     }
     entity.push("Error", Value::String(&index.error));
-    entity.push("Note", Value::String(&note(index)));
+    entity.push("Note", Value::String(&note(record, index)));
     if let Some(words) = statistics.verification() {
         entity.push("Verify", Value::String(&words));
     }
@@ -312,16 +325,24 @@ fn state_text(state: IndexState) -> &'static str {
     }
 }
 
-fn note(index: &IndexRecord) -> String {
+fn note(record: &TableRecord, index: &IndexRecord) -> String {
     let mut notes = Vec::new();
-    if index.replaces.is_some() {
-        notes.push("The definition before this one is used until this one is built.");
+    if definitions::readable_before(&record.indexes, index).is_some() {
+        notes.push(if index.state.has_failed() {
+            "The definition before this one is used until this one is replaced or dropped."
+        } else {
+            "The definition before this one is used until this one is built."
+        });
     }
     let names = index.definition.keys.split(',').map(|part| part.trim_end_matches(['!', '?']));
     if names.into_iter().any(|name| name.split(':').next() == Some("Timestamp")) {
         notes.push("Timestamp changes with every write, which each rewrite a row of this index.");
     }
     notes.join(" ")
+}
+
+fn view_exists(detail: &'static str) -> StorageError {
+    StorageError::with_detail(ErrorCode::TableAlreadyExists, detail)
 }
 
 fn invalid(detail: impl Into<std::borrow::Cow<'static, str>>) -> StorageError {

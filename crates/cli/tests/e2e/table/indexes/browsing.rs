@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{build, customer, insert_all};
+use super::{INDEXES, build, customer, index, insert_all, wait_for};
 use crate::support::client::{row_keys, unused_name, values};
-use crate::support::{Client, shared_client};
+use crate::support::{Batch, Client, shared_client};
 use crate::table::paging::all_pages;
 
 /// A table, and a view of its customers by town and name.
@@ -107,7 +107,7 @@ fn it_is_read_only_and_its_name_is_taken() {
     client.drop_table(&view).expect(204);
     client.query(&view, &[]).send().expect_error(404, "TableNotFound");
     assert_eq!(row_keys(&client.matches(&table, "Town eq 'Seattle'")), ["0001"]);
-    let index = client.entity(super::INDEXES, (&table, "ByTown")).expect(200).json();
+    let index = client.entity(INDEXES, (&table, "ByTown")).expect(200).json();
     assert_eq!(index["State"], "Readable");
 }
 
@@ -126,5 +126,91 @@ fn tokens_that_were_not_made_here_are_refused() {
     for token in ["x", "1!4!cG", "1!4!----"] {
         let answer = client.query(&view, &[("NextPartitionKey", token)]).send();
         answer.expect_error(400, "InvalidInput");
+    }
+}
+
+/// A row of a view has keys made of several, and they may be longer than those of any entity.
+#[test]
+fn rows_with_long_keys_are_found_by_them() {
+    let client = shared_client();
+    let table = client.new_table();
+    let [a, b, partition, row] = ["A", "B", "P", "R"].map(|letter| letter.repeat(512));
+    let entity = json!({ "PartitionKey": partition, "RowKey": row, "A": a, "B": b });
+    insert_all(&client, &table, &[entity]);
+    let view = unused_name();
+    build(&client, &table, "ByBoth", &json!({ "Keys": "A,B", "BrowseAs": view }));
+    let row_key = format!("{b}|{partition}|{row}");
+    assert_eq!(keys(&client.matches(&view, "")), [format!("{a} {row_key}")]);
+    let found = client.entity(&view, (&a, &row_key)).expect(200).json();
+    assert_eq!((&found["RowKey"], &found["OriginRowKey"]), (&json!(row_key), &json!(row)));
+    for missing in [format!("{row_key}R"), row_key.replace('|', "#")] {
+        client.entity(&view, (&a, &missing)).expect_error(404, "ResourceNotFound");
+    }
+    // No stored entity has such keys.
+    client.entity(&table, (&a, &row_key)).expect_error(404, "ResourceNotFound");
+}
+
+#[test]
+fn two_indexes_of_a_table_do_not_have_one_view() {
+    let client = shared_client();
+    let (table, view) = view(&client);
+    let by_name = |name: &str| json!({ "Keys": "LastName", "BrowseAs": name });
+    for name in [view.clone(), view.to_lowercase(), view.to_uppercase()] {
+        let taken = client.put(INDEXES, (&table, "ByName"), &by_name(&name)).send();
+        taken.expect_error(409, "TableAlreadyExists");
+    }
+    client.entity(INDEXES, (&table, "ByName")).expect(404);
+    assert_eq!(keys(&client.matches(&view, "")), ALL);
+    // Nor do two that are declared together.
+    let other = unused_name();
+    Batch::new()
+        .put(&client, INDEXES, (&table, "One"), None, &by_name(&other))
+        .put(&client, INDEXES, (&table, "Two"), None, &by_name(&other.to_uppercase()))
+        .send(&client)
+        .expect_failure(409, "TableAlreadyExists", 1);
+    client.entity(INDEXES, (&table, "One")).expect(404);
+}
+
+#[test]
+fn a_batch_hands_the_name_of_a_view_over() {
+    let client = shared_client();
+    let (table, view) = view(&client);
+    let by_name = json!({ "Keys": "LastName", "BrowseAs": view.to_uppercase() });
+    Batch::new()
+        .put(&client, INDEXES, (&table, "ByName"), None, &by_name)
+        .merge(&client, INDEXES, (&table, "ByTown"), None, &json!({ "BrowseAs": "" }))
+        .send(&client)
+        .expect_done(2);
+    wait_for(&client, &table, "ByName", "Readable");
+    assert_eq!(keys(&client.matches(&view, ""))[0], "Adams b|0004");
+    assert_eq!(index(&client, &table, "ByTown")["BrowseAs"], "");
+    // And from one that goes.
+    let back = json!({ "Keys": "Town,LastName", "BrowseAs": view });
+    Batch::new()
+        .put(&client, INDEXES, (&table, "ByTown"), None, &back)
+        .delete(&client, INDEXES, (&table, "ByName"), "*")
+        .send(&client)
+        .expect_done(2);
+    wait_for(&client, &table, "ByTown", "Readable");
+    assert_eq!(keys(&client.matches(&view, "")), ALL);
+}
+
+#[test]
+fn a_view_is_listed_in_the_letters_that_were_written_last() {
+    let client = shared_client();
+    let (table, view) = view(&client);
+    let acl = format!("/{view}?comp=acl");
+    let policies =
+        "<SignedIdentifiers><SignedIdentifier><Id>kept</Id></SignedIdentifier></SignedIdentifiers>";
+    client.request("PUT", &acl).body("application/xml", policies).send().expect(204);
+    for name in [view.to_uppercase(), view.to_lowercase()] {
+        client.merge(INDEXES, (&table, "ByTown"), &json!({ "BrowseAs": name })).send().expect(204);
+        let listed = client.query("Tables", &[("$filter", &format!("TableName eq '{view}'"))]);
+        let listed = values(&listed.send().expect(200));
+        assert_eq!(listed.len(), 1, "{listed:?}");
+        assert_eq!(listed[0]["TableName"], name.as_str());
+        assert_eq!(index(&client, &table, "ByTown")["BrowseAs"], name.as_str());
+        assert_eq!(keys(&client.matches(&view, "")), ALL);
+        assert!(client.get(&acl).send().expect(200).text().contains("<Id>kept</Id>"));
     }
 }

@@ -110,6 +110,21 @@ fn a_new_definition_takes_the_place_of_the_old_one() {
     assert_sound(&client, &table, "Main", 100);
 }
 
+/// Two of these towns fall into the same group of the estimate.
+#[test]
+fn few_different_values_are_counted_exactly() {
+    let client = shared_client();
+    let table = client.new_table();
+    let towns = ["Redmond", "Seattle", "Portland", "Chicago", "Boston", "Zürich"];
+    let people = (0..60).map(|row| {
+        let mut person = person("p", row);
+        person["Town"] = json!(towns[row % 6]);
+        person
+    });
+    insert_all(&client, &table, &people.collect::<Vec<_>>());
+    assert_eq!(build(&client, &table, "ByTown", &json!({"Keys": "Town"}))["Distinct"], "6");
+}
+
 #[test]
 fn a_batch_declares_several_or_none() {
     let client = shared_client();

@@ -121,3 +121,35 @@ fn concurrent_claims_have_one_winner() {
     assert_eq!(winners.iter().sum::<usize>(), 30, "{winners:?}");
     assert_sound(&client, &table, "ByEmail", 30);
 }
+
+#[test]
+fn a_dropped_index_refuses_nothing_once_its_drop_is_answered() {
+    let client = shared_client();
+    let table = client.new_table();
+    client.insert(&table, &account("1", "a")).expect(204);
+    for _ in 0..10 {
+        build(&client, &table, "ByEmail", &json!({"Keys": "Email", "Unique": true}));
+        client.insert(&table, &account("2", "a")).expect_error(409, "UniqueIndexViolation");
+        client.remove(INDEXES, (&table, "ByEmail"), "*").expect(204);
+        client.insert(&table, &account("2", "a")).expect(204);
+        client.remove(&table, ("p", "2"), "*").expect(204);
+    }
+}
+
+#[test]
+fn a_definition_that_failed_says_how_long_the_one_before_is_used() {
+    let client = shared_client();
+    let table = client.new_table();
+    for row in ["1", "2"] {
+        client.insert(&table, &account(row, "a")).expect(204);
+    }
+    build(&client, &table, "ByEmail", &json!({"Keys": "Email"}));
+    declare(&client, &table, "ByEmail", &json!({"Keys": "Email", "Unique": true}));
+    let failed = wait_for(&client, &table, "ByEmail", "Failed");
+    let told = "The definition before this one is used until this one is replaced or dropped.";
+    assert_eq!(failed["Note"], told);
+    let page = explained(&client, &table, &[("$filter", "Email eq 'a'")]);
+    assert_eq!(page.header("x-tavola-index"), Some("ByEmail"));
+    let built = build(&client, &table, "ByEmail", &json!({"Keys": "Email"}));
+    assert_eq!(built["Note"], "");
+}
