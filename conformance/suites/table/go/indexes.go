@@ -49,8 +49,7 @@ func declaringCases() {
 		}
 		equal(c, found["Progress"], any(aztables.EDMInt64(210)))
 		equal(c, found["Entries"], any(aztables.EDMInt64(190)))
-		distinct := found["Distinct"].(aztables.EDMInt64)
-		c.that(distinct >= 5 && distinct <= 7, "%d towns", distinct)
+		equal(c, found["Distinct"], any(aztables.EDMInt64(6)))
 		for name, value := range (props{"Keys": "Town", "Include": "", "Filter": "", "Unique": false, "BrowseAs": "", "Error": "", "Note": ""}) {
 			equal(c, found[name], value)
 		}
