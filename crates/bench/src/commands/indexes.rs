@@ -30,6 +30,9 @@ const KEYS: [&str; 8] =
 /// How many of them.
 const COUNTS: [usize; 4] = [0, 1, 4, 8];
 
+/// Tables whose entities are merged, with no index and with one.
+const MERGED: [&str; 2] = ["merges0", "merges1"];
+
 const BUILT_POLL: Duration = Duration::from_millis(20);
 
 #[derive(Args, Clone, Debug)]
@@ -44,7 +47,7 @@ pub struct IndexesOptions {
     /// Seconds of a round
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 4)]
     rounds: u64,
 }
 
@@ -81,6 +84,15 @@ struct Bench<'o> {
     runtime: Runtime,
     pid: u32,
     rows: Vec<Row>,
+}
+
+/// Forth in one round and back in the next, so that nothing is always measured in the wake of the same.
+fn in_turn(count: usize, round: u64) -> Vec<usize> {
+    let mut places: Vec<_> = (0..count).collect();
+    if round % 2 == 1 {
+        places.reverse();
+    }
+    places
 }
 
 impl Bench<'_> {
@@ -173,8 +185,9 @@ impl Bench<'_> {
         let mut tallies = vec![Vec::<Tally>::new(); works.len()];
         let round = Duration::from_secs_f64(self.options.seconds);
         for number in 0..self.options.rounds {
-            for ((_, work), tallies) in works.iter().zip(&mut tallies) {
-                tallies.push(self.undisturbed(work, connections, round, number)?);
+            for place in in_turn(works.len(), number) {
+                let tally = self.undisturbed(&works[place].1, connections, round, number)?;
+                tallies[place].push(tally);
             }
         }
         for ((target, work), tallies) in works.iter().zip(&tallies) {
@@ -222,20 +235,20 @@ impl Bench<'_> {
         let round = Duration::from_secs_f64(self.options.seconds);
         let connections = self.options.connections;
         for number in 0..self.options.rounds {
-            for (count, tallies) in COUNTS.into_iter().zip(&mut inserts) {
-                let table = format!("inserts{count}round{number}");
-                self.indexed_table(&table, count)?;
+            for place in in_turn(COUNTS.len(), number) {
+                let table = format!("inserts{}round{number}", COUNTS[place]);
+                self.indexed_table(&table, COUNTS[place])?;
                 let work = Arc::new(Work::new(Workload::Insert, &table, 0));
-                tallies.push(self.undisturbed(&work, connections, round, number)?);
+                inserts[place].push(self.undisturbed(&work, connections, round, number)?);
                 self.runtime.block_on(self.client().drop_table(&table))?;
             }
-            for (table, tallies) in ["merges0", "merges1"].into_iter().zip(&mut merges) {
-                if number == 0 {
-                    self.indexed_table(table, usize::from(table == "merges1"))?;
-                    self.load(table, MIDDLE_ENTITIES)?;
-                }
-                let work = Arc::new(Work::new(Workload::Merge, table, MIDDLE_ENTITIES));
-                tallies.push(self.undisturbed(&work, connections, round, number)?);
+            for (indexes, table) in MERGED.into_iter().enumerate().filter(|_| number == 0) {
+                self.indexed_table(table, indexes)?;
+                self.load(table, MIDDLE_ENTITIES)?;
+            }
+            for place in in_turn(MERGED.len(), number) {
+                let work = Arc::new(Work::new(Workload::Merge, MERGED[place], MIDDLE_ENTITIES));
+                merges[place].push(self.undisturbed(&work, connections, round, number)?);
             }
         }
         for (count, tallies) in COUNTS.into_iter().zip(&inserts) {

@@ -8,7 +8,9 @@ use crate::error::{Result, engine_error};
 use crate::storage::layout::parts_and_suffix_of;
 
 /// Rows that are read at a time: few enough that a scan begins on its caller's thread.
-const BATCH_ROWS: usize = 64;
+pub(crate) const BATCH_ROWS: usize = 64;
+/// Rows that are read first, of which perhaps none but some are needed.
+pub(super) const FIRST_ROWS: usize = 16;
 /// Bytes of values after which a batch ends.
 const BATCH_BYTES: usize = 256 * 1024;
 
@@ -17,6 +19,7 @@ const BATCH_BYTES: usize = 256 * 1024;
 pub(crate) struct Batch {
     pub rows: Vec<(Vec<u8>, Vec<u8>)>,
     needs_values: bool,
+    rows_max: usize,
     bytes: usize,
     is_full: bool,
 }
@@ -27,8 +30,9 @@ impl Batch {
         reader: &impl Reader,
         range: KeyRange,
         needs_values: bool,
+        rows_max: usize,
     ) -> Result<Self> {
-        let empty = Self { needs_values, ..Self::default() };
+        let empty = Self { needs_values, rows_max, ..Self::default() };
         reader.scan(range, empty).await.map_err(engine_error)
     }
 
@@ -44,7 +48,7 @@ impl Visitor for Batch {
         let value = if self.needs_values { value } else { &value[..value.len().min(1)] };
         self.bytes += value.len();
         self.rows.push((parts_and_suffix_of(key).to_vec(), value.to_vec()));
-        self.is_full = self.rows.len() == BATCH_ROWS || self.bytes >= BATCH_BYTES;
+        self.is_full = self.rows.len() == self.rows_max || self.bytes >= BATCH_BYTES;
         if self.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

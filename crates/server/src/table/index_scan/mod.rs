@@ -22,6 +22,7 @@ use tavola_wire::table::filter::{Expr, QueryKind, Span};
 use tavola_wire::table::json::EntityFormat;
 
 use self::base::{after, scan_rows};
+use self::batch::FIRST_ROWS;
 use self::candidate::{Candidate, Candidates, Wanted};
 use self::entry::Entry;
 use self::ordered::{Merged, Ordered};
@@ -32,7 +33,7 @@ use crate::error::{Result, engine_error};
 use crate::storage::catalogue::Table;
 use crate::storage::layout::{EntityKeys, IndexKeys};
 
-pub(crate) use self::batch::Batch;
+pub(crate) use self::batch::{BATCH_ROWS, Batch};
 pub(crate) use self::candidate::Hint;
 pub(crate) use self::explain::IndexUse;
 pub(crate) use self::orphan::report_orphan;
@@ -40,7 +41,7 @@ pub(crate) use self::orphan::report_orphan;
 /// Rows of a bounded range in one partition that are read before an index is thought of.
 const RANGE_ROWS: u64 = 1000;
 /// Entities that are looked up before the index is compared with a scan. The more have been, the rarer it is compared.
-const FIRST_LOOK: u64 = 8;
+const FIRST_LOOK: u64 = 4;
 const LOOK_GROWTH: u64 = 4;
 const LOOK_GAP_MAX: u64 = 4096;
 /// Rows that are scanned to compare, for each entity that was looked up: a sixth of what that cost.
@@ -202,8 +203,11 @@ impl<R: Reader> Run<'_, R> {
         candidates: &[Candidate],
         second: Option<&Candidate>,
     ) -> Result<()> {
-        let merged =
-            |candidates: &[Candidate]| Merged::new(candidates, |number| self.index_keys(number));
+        // Of two sides, the one that ends within a batch is used alone.
+        let first_rows = if second.is_some() { BATCH_ROWS } else { FIRST_ROWS };
+        let merged = |candidates: &[Candidate]| {
+            Merged::new(candidates, first_rows, |number| self.index_keys(number))
+        };
         let second_side = second.map(|second| merged(std::slice::from_ref(second)));
         let mut entries = Ordered::new(merged(candidates), second_side);
         let ranges: usize = candidates.iter().map(|it| it.access.ranges.len()).sum();
@@ -259,7 +263,10 @@ impl<R: Reader> Run<'_, R> {
             if matches * ROWS_PER_LOOK_UP < rows {
                 break;
             }
-            rows_max = (LOOK_GROWTH * rows_max).min(SCAN_ROWS_MAX);
+            // Where most rows match, the scan will go on, and not in many small steps.
+            let is_sure = 2 * matches >= rows;
+            rows_max = if is_sure { SCAN_ROWS_MAX } else { LOOK_GROWTH * rows_max };
+            rows_max = rows_max.min(SCAN_ROWS_MAX);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use tavola_engine::Reader;
 use tavola_wire::table::index::{AccessRange, RowRef};
 
-use super::batch::Batch;
+use super::batch::{BATCH_ROWS, Batch};
 use super::candidate::{Candidate, Coverage};
 use super::entry::Entry;
 use crate::error::{Result, corrupt};
@@ -33,10 +33,16 @@ struct Stream {
     buffer: VecDeque<Entry>,
     /// Where the next batch begins; `None` if there is no more.
     position: Option<Vec<u8>>,
+    /// Rows of the next batch.
+    batch_rows: usize,
 }
 
 impl Merged {
-    pub(super) fn new(candidates: &[Candidate], keys: impl Fn(u16) -> IndexKeys) -> Self {
+    pub(super) fn new(
+        candidates: &[Candidate],
+        first_rows: usize,
+        keys: impl Fn(u16) -> IndexKeys,
+    ) -> Self {
         let streams = candidates.iter().flat_map(|candidate| {
             let keys = keys(candidate.index().number);
             candidate.access.ranges.iter().map(move |range| Stream {
@@ -45,6 +51,7 @@ impl Merged {
                 position: Some(range.start.clone()),
                 range: range.clone(),
                 buffer: VecDeque::new(),
+                batch_rows: first_rows,
             })
         });
         Self { streams: streams.collect(), heads: BinaryHeap::new(), has_begun: false, entries: 0 }
@@ -124,7 +131,8 @@ impl Stream {
         let needs_values =
             self.candidate.index().definition.unique || self.candidate.coverage == Coverage::Copy;
         let range = self.keys.range(position, Some(&self.range.end));
-        let batch = Batch::read(reader, range, needs_values).await?;
+        let batch = Batch::read(reader, range, needs_values, self.batch_rows).await?;
+        self.batch_rows = BATCH_ROWS;
         self.position = batch.next_position();
         let rows = batch.rows.len() as u64;
         for (key, value) in &batch.rows {

@@ -22,7 +22,7 @@ use tavola_wire::table::stored::{EntityRef, Value, with_properties};
 
 use super::entity_page::Page;
 use super::errors::in_table;
-use super::index_scan::{Batch, IndexUse, report_orphan};
+use super::index_scan::{BATCH_ROWS, Batch, IndexUse, report_orphan};
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
 use crate::storage::catalogue::Table;
@@ -107,7 +107,8 @@ impl IndexView {
         let (start, end) = bounds::of_filter(&index.definition, query.filter);
         let mut position = Some(query.from.clone().map_or(start.clone(), |from| from.max(start)));
         while let Some(start) = position {
-            let batch = Batch::read(&snapshot, keys.range(&start, end.as_deref()), true).await?;
+            let range = keys.range(&start, end.as_deref());
+            let batch = Batch::read(&snapshot, range, true, BATCH_ROWS).await?;
             position = batch.next_position();
             for (key, value) in &batch.rows {
                 let row = RowRef::read(&index.definition, key, value).ok_or_else(damaged)?;
