@@ -64,7 +64,9 @@ pub trait Transition: Send + 'static {
     /// It may also write keys that are not among them, if it owns them: keys that no transition writes without having
     /// declared the same owner here. The row of an index is owned by the row that it points to, for example. So two
     /// transitions that write the same key have a declared key in common, and an engine finds every conflict by
-    /// looking at declared keys alone. Keys that it asks for with [`Decision::Read`] count as declared.
+    /// looking at declared keys alone. Keys that it asks for with [`Decision::Read`] count as declared. And it may write a
+    /// key that is new, with a part that is given out once, such as a message's: nobody can know of it before the
+    /// transition is committed, and so no transition that runs at the same time writes it.
     fn keys(&self) -> &[Bytes];
 
     /// Rows that it does not read but that must not have changed since the caller read them. Unlike

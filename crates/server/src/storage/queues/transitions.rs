@@ -1,7 +1,8 @@
 //! The changes of messages, each one transition of the engine.
 //!
-//! Each declares the header it takes away and the header it puts; a text is written by nobody who has not declared the
-//! header that it belongs to.
+//! Each declares the header that it takes away. The header that it puts is new, and nobody can know of it before: its key
+//! holds a stamp that is given out once, and the id. A text is written by nobody who has not declared the header that it
+//! belongs to, or puts it.
 
 use bytes::Bytes;
 use tavola_engine::{Decision, Transition, WriteSet};
@@ -14,7 +15,7 @@ use crate::storage::layout::message::{Header, HeaderText, MessageKeys, Moment, P
 
 /// Puts a new message.
 pub(super) struct PutMessage {
-    keys: [Bytes; 1],
+    key: Bytes,
     header: Bytes,
     text: Option<(Bytes, Bytes)>,
     /// The request may be abandoned while it waits to be committed; it needs memory all the same, and the body carries what
@@ -29,7 +30,7 @@ impl PutMessage {
         text: Option<(Bytes, Bytes)>,
         body: Bytes,
     ) -> Self {
-        Self { keys: [key], header, text, _body: body }
+        Self { key, header, text, _body: body }
     }
 }
 
@@ -37,11 +38,11 @@ impl Transition for PutMessage {
     type Verdict = ();
 
     fn keys(&self) -> &[Bytes] {
-        &self.keys
+        &[]
     }
 
     fn apply(&mut self, _: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
-        writes.put(self.keys[0].clone(), self.header.clone());
+        writes.put(self.key.clone(), self.header.clone());
         if let Some((key, text)) = &self.text {
             writes.put(key.clone(), text.clone());
         }
@@ -51,17 +52,19 @@ impl Transition for PutMessage {
 
 /// Hides messages for whoever gets them.
 pub(super) struct Claim {
-    /// The headers that are taken away, then those that are put.
+    /// The headers that are taken away.
     keys: Vec<Bytes>,
+    message_keys: MessageKeys,
     places: Vec<Place>,
     now: Moment,
+    /// When the messages are visible again.
+    visible: Moment,
 }
 
 impl Claim {
     pub(super) fn new(keys: MessageKeys, places: Vec<Place>, now: Moment, visible: Moment) -> Self {
-        let old = places.iter().map(|place| keys.header(*place));
-        let new = places.iter().map(|place| keys.header(Place { visible, id: place.id }));
-        Self { keys: old.chain(new).collect(), places, now }
+        let headers = places.iter().map(|place| keys.header(*place)).collect();
+        Self { keys: headers, message_keys: keys, places, now, visible }
     }
 }
 
@@ -78,8 +81,7 @@ impl Transition for Claim {
         values: &[Option<Bytes>],
         writes: &mut WriteSet,
     ) -> Decision<Self::Verdict> {
-        let count = self.places.len();
-        let mut claimed = Vec::with_capacity(count);
+        let mut claimed = Vec::with_capacity(self.places.len());
         for (at, place) in self.places.iter().enumerate() {
             let Some(stored) = &values[at] else { continue };
             let Some(mut header) = Header::decode(stored) else {
@@ -92,7 +94,8 @@ impl Transition for Claim {
             header.dequeue_count = header.dequeue_count.saturating_add(1);
             header.is_updated = false;
             writes.delete(self.keys[at].clone());
-            writes.put(self.keys[count + at].clone(), header.encode());
+            let place = Place { visible: self.visible, id: place.id };
+            writes.put(self.message_keys.header(place), header.encode());
             claimed.push((place.id, header));
         }
         match claimed.is_empty() {
@@ -116,10 +119,11 @@ fn find(stored: Option<&Bytes>, receipt: PopReceipt, now: Moment) -> Option<Head
 
 /// Moves a message to another moment, perhaps with another text.
 pub(super) struct UpdateMessage {
-    /// The header that is taken away, and the one that is put.
-    keys: [Bytes; 2],
+    /// The header that is taken away.
+    keys: [Bytes; 1],
     message_keys: MessageKeys,
-    id: MessageId,
+    /// Where the message is put.
+    to: Place,
     receipt: PopReceipt,
     now: Moment,
     text: Option<Bytes>,
@@ -136,8 +140,7 @@ impl UpdateMessage {
         text: Option<Bytes>,
         body: Bytes,
     ) -> Self {
-        let both = [keys.header(from), keys.header(to)];
-        Self { keys: both, message_keys: keys, id: from.id, receipt, now, text, _body: body }
+        Self { keys: [keys.header(from)], message_keys: keys, to, receipt, now, text, _body: body }
     }
 }
 
@@ -159,7 +162,7 @@ impl Transition for UpdateMessage {
         };
         header.is_updated = true;
         if let Some(text) = &self.text {
-            let (expires, id) = (header.expires, self.id);
+            let (expires, id) = (header.expires, self.to.id);
             let (text, row) = split_text(self.message_keys, expires, id, text.clone());
             match (row, &header.text) {
                 (Some((key, text)), _) => writes.put(key, text),
@@ -169,7 +172,7 @@ impl Transition for UpdateMessage {
             header.text = text;
         }
         writes.delete(self.keys[0].clone());
-        writes.put(self.keys[1].clone(), header.encode());
+        writes.put(self.message_keys.header(self.to), header.encode());
         Decision::Commit(Some(header))
     }
 }
