@@ -96,12 +96,16 @@ async fn the_index_table_pattern_is_shown_with_what_it_costs() {
                  examined, {count} returned\n"
             )
         };
+        // A few more rows are examined to see whether a scan is better.
+        let looked_up = |name: &str, count: u32| {
+            format!("{count} found; index {name} (ordered): {count} entries passed, ")
+        };
         for (what, cost) in [
             ("without an index", "50 found; table scan: 1000 rows examined, 50 returned\n".into()),
-            ("references, each looked up", index("ByTown", "ordered", 50)),
+            ("references, each looked up", looked_up("ByTown", 50)),
             ("copies of everything", index("ByTown", "ordered covering", 50)),
             ("copies of what is asked for often", index("ByTown", "ordered covering", 50)),
-            ("and the rest looked up", index("ByTown", "ordered", 50)),
+            ("and the rest looked up", looked_up("ByTown", 50)),
             ("names that begin with Ro", index("ByLastName", "sorted", 100)),
             ("both", index("ByTownAndName", "ordered", 5)),
             ("the first alone", index("ByTownAndName", "sorted", 50)),

@@ -38,6 +38,12 @@ impl IndexStatistics {
         self.rows.load(Ordering::Relaxed)
     }
 
+    /// Whether a value that the build has met has one in so many entities, or more.
+    pub(crate) fn has_common_value(&self, one_in: u64) -> bool {
+        let largest = self.largest.load(Ordering::Relaxed);
+        largest > 0 && largest.saturating_mul(one_in) >= self.rows()
+    }
+
     /// Counts a query that used it.
     pub(crate) fn note_use(&self, now: Ticks) {
         self.uses.fetch_add(1, Ordering::Relaxed);

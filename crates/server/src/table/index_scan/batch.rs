@@ -9,7 +9,7 @@ use crate::storage::layout::parts_and_suffix_of;
 
 /// Rows that are read at a time: few enough that a scan begins on its caller's thread.
 pub(crate) const BATCH_ROWS: usize = 64;
-/// Rows that are read first, of which perhaps none but some are needed.
+/// Rows that are read first where a scan may soon take over.
 pub(super) const FIRST_ROWS: usize = 16;
 /// Bytes of values after which a batch ends.
 const BATCH_BYTES: usize = 256 * 1024;

@@ -40,8 +40,10 @@ pub(crate) use self::orphan::report_orphan;
 
 /// Rows of a bounded range in one partition that are read before an index is thought of.
 const RANGE_ROWS: u64 = 1000;
-/// Entities that are looked up before the index is compared with a scan. The more have been, the rarer it is compared.
-const FIRST_LOOK: u64 = 4;
+/// Entities that are looked up before the index is compared with a scan; fewer where the build has found a value that a scan
+/// is better for. The more have been looked up, the rarer it is compared.
+const FIRST_LOOK: u64 = 64;
+const COMMON_FIRST_LOOK: u64 = 4;
 const LOOK_GROWTH: u64 = 4;
 const LOOK_GAP_MAX: u64 = 4096;
 /// Rows that are scanned to compare, for each entity that was looked up: a sixth of what that cost.
@@ -203,8 +205,15 @@ impl<R: Reader> Run<'_, R> {
         candidates: &[Candidate],
         second: Option<&Candidate>,
     ) -> Result<()> {
+        // The build counts values of the first part.
+        let has_common_value = |it: &Candidate| {
+            it.index().definition.keys.len() == 1
+                && it.index().statistics.has_common_value(ROWS_PER_LOOK_UP)
+        };
         // Of two sides, the one that ends within a batch is used alone.
-        let first_rows = if second.is_some() { BATCH_ROWS } else { FIRST_ROWS };
+        let is_common = second.is_none() && candidates.iter().any(has_common_value);
+        let (first_rows, first_look) =
+            if is_common { (FIRST_ROWS, COMMON_FIRST_LOOK) } else { (BATCH_ROWS, FIRST_LOOK) };
         let merged = |candidates: &[Candidate]| {
             Merged::new(candidates, first_rows, |number| self.index_keys(number))
         };
@@ -213,7 +222,7 @@ impl<R: Reader> Run<'_, R> {
         let ranges: usize = candidates.iter().map(|it| it.access.ranges.len()).sum();
         self.note(if ranges > 1 { How::Merged } else { How::Ordered }, candidates);
         let is_compared = !self.used.is_covering && !self.query.hint.is_forced();
-        let (mut look_ups, mut look_gap, mut next_look) = (0, FIRST_LOOK, FIRST_LOOK);
+        let (mut look_ups, mut look_gap, mut next_look) = (0, first_look, first_look);
         while !self.is_done() {
             let Some(entry) = entries.next(self.reader, &self.from).await? else {
                 self.is_at_end = true;
