@@ -208,10 +208,10 @@ impl Shared {
             && !self.scans.is_crowded()
             && !self.store.deletions().are_many_in(&range);
         if !begins_here {
-            return self.finish_scan(RowScan::new(snapshot, range, visitor)?).await;
+            return self.finish_scan(RowScan::new(snapshot, range, visitor)).await;
         }
         let begin = || {
-            let mut scan = RowScan::new(snapshot, range, visitor)?;
+            let mut scan = RowScan::new(snapshot, range, visitor);
             let progress = scan.begin()?;
             Ok((scan, progress))
         };

@@ -239,23 +239,16 @@ impl Visitor for Box<Page> {
     }
 
     fn fork(&self) -> Option<Self> {
-        self.is_long().then(|| {
-            Box::new(Page {
-                format: self.format.clone(),
-                residual: self.residual.clone(),
-                scratch: Scratch::default(),
-                body: Vec::new(),
-                memory: self.memory.another(),
-                examined: 0,
-                returned: 0,
-                returned_max: self.returned_max - self.returned,
-                peeked: 0,
-                deadline: self.deadline,
-                next: None,
-                failure: None,
-                forked: Some(Vec::new()),
-            })
-        })
+        if !self.is_long() {
+            return None;
+        }
+        let (format, residual) = (self.format.clone(), self.residual.clone());
+        let missing = self.returned_max - self.returned;
+        let mut fork = Page::new(format, residual, missing, self.deadline, self.memory.another());
+        // It begins no list: its rows stand behind others.
+        fork.body.clear();
+        fork.forked = Some(Vec::new());
+        Some(fork)
     }
 
     fn join(&mut self, fork: Self) -> ControlFlow<()> {

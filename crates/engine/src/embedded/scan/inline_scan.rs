@@ -7,9 +7,9 @@
 //! Few rows can be much work all the same, for a slow disk, for a long filter, or because many were deleted between them
 //! that are not yet compacted: all of those are passed to find the next. A thread that answers connections must not be kept
 //! by that. So a scan that has to wait for the disk goes to the pool in between; where there are very many
-//! [deletions](crate::embedded::store::Store::deletions) scans do not begin here at all; and when first rows take too long too often, scans are left to the pool until no more
-//! than one part in twenty of a thread's time has gone there. Not at once, for on a virtual machine time also passes
-//! without any work being done.
+//! [deletions](crate::embedded::store::Store::deletions) scans do not begin here at all; and when first rows take too long
+//! too often, scans are left to the pool until no more than one part in twenty of a thread's time has gone there. Not at
+//! once, for on a virtual machine time also passes without any work being done.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

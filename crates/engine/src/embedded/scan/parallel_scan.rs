@@ -43,10 +43,6 @@ impl<'p, V: Visitor> ParallelScan<'p, V> {
     ) -> Result<V> {
         let permit = pool.permit().await?;
         let (mut first, mut progress) = read(permit.clone(), scan, ROWS_ALONE).done().await??;
-        let is_long = progress == Progress::More;
-        if is_long && (helpers_max == 0 || first.visitor.fork().is_none()) {
-            return Running::start(permit, |cancelled| first.finish(cancelled)).done().await?;
-        }
         let (ahead, round_rows) = (VecDeque::new(), ROUND_ROWS_MIN);
         let mut all = Self { pool, permit, helpers_max, ahead, round_rows };
         let mut is_alone = true;

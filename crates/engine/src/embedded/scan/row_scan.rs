@@ -13,7 +13,7 @@ use crate::scan_pool::{CANCEL_CHECK_ROWS, Cancelled};
 use crate::{KeyRange, Result, Visitor};
 
 pub(crate) struct RowScan<V> {
-    /// `None` if there are none.
+    /// Opened when the first is asked for: a scan that waits in line holds nothing.
     rows: Option<fjall::Iter>,
     pub(crate) visitor: V,
     range: KeyRange,
@@ -34,9 +34,8 @@ pub(crate) enum Progress {
 }
 
 impl<V: Visitor> RowScan<V> {
-    pub(crate) fn new(snapshot: StoreSnapshot, range: KeyRange, visitor: V) -> Result<Self> {
-        let rows = if range.is_empty() { None } else { Some(snapshot.rows(&range)?) };
-        Ok(Self { rows, visitor, range, shown: None, snapshot })
+    pub(crate) fn new(snapshot: StoreSnapshot, range: KeyRange, visitor: V) -> Self {
+        Self { rows: None, visitor, range, shown: None, snapshot }
     }
 
     /// Shows the visitor the first rows. Breaks if there are no more to show.
@@ -55,7 +54,13 @@ impl<V: Visitor> RowScan<V> {
 
     /// Shows the visitor up to that many rows, or as many as have that many bytes.
     fn go_on(&mut self, rows_max: usize, bytes_max: usize) -> Result<Progress> {
-        let Some(rows) = &mut self.rows else { return Ok(Progress::AtEnd) };
+        if self.range.is_empty() {
+            return Ok(Progress::AtEnd);
+        }
+        let rows = match &mut self.rows {
+            Some(rows) => rows,
+            closed => closed.insert(self.snapshot.rows(&self.range)?),
+        };
         let mut next = || guarded(|| rows.next().map(fjall::Guard::into_inner).transpose());
         let mut bytes = 0;
         for number in 1..=rows_max {
@@ -98,10 +103,9 @@ impl<V: Visitor> RowScan<V> {
         let last = if rest.is_empty() { None } else { self.snapshot.last_key(&rest)? };
         let Some(middle) = last.and_then(|last| middle(shown, &last)) else { return Ok(None) };
         let later = KeyRange { start: middle.clone(), end: rest.end };
-        let later = Self::new(self.snapshot.clone(), later, visitor)?;
         self.range = KeyRange { start: rest.start, end: middle };
-        self.rows = Some(self.snapshot.rows(&self.range)?);
-        Ok(Some(later))
+        self.rows = None;
+        Ok(Some(Self::new(self.snapshot.clone(), later, visitor)))
     }
 
     /// The same rows for another visitor, and the one that they were for.
