@@ -102,28 +102,41 @@ pub(super) fn answers(client: &Client) -> Value {
 #[test]
 #[ignore = "writes a fixture; run it when the format changes"]
 fn write_the_fixture() {
-    let target = fixtures().join(format!("format-{FORMAT}"));
-    assert!(!target.join("data").exists(), "a fixture is never written again");
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("tavola-data");
-    // The size of a memtable is kept in the folder: a small one, so that rows get into tables.
-    let options = EmbeddedOptions { memtable_bytes: 4 * 1024, ..EmbeddedOptions::default() };
-    drop(EmbeddedEngine::open(&data, options).unwrap());
-
-    let server = Arc::new(Server::start_in(Launch::new(), folder));
+    let target = new_fixture(&format!("format-{FORMAT}"));
+    let (server, data) = start_with_small_memtable();
     let client = Client::new(&server);
     fill(&client);
-    let expected = answers(&client);
+    let mut expected = answers(&client);
     server.ask_to_stop();
     assert!(server.wait().success());
     mark_as_dropped(&data, "unswept");
-    let mut expected = expected;
     for list in ["tables", "policies"] {
         expected[list].as_object_mut().unwrap().remove("Unswept");
     }
-    copy(&data, &target.join("data"));
+    keep(&data, &expected, &target);
+}
+
+/// Where a fixture is written, which must not be there yet.
+pub(super) fn new_fixture(name: &str) -> PathBuf {
+    let target = fixtures().join(name);
+    assert!(!target.join("data").exists(), "a fixture is never written again");
+    target
+}
+
+/// A server and its data folder, which keeps the size of a memtable: a small one, so that rows get into tables.
+pub(super) fn start_with_small_memtable() -> (Arc<Server>, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("tavola-data");
+    let options = EmbeddedOptions { memtable_bytes: 4 * 1024, ..EmbeddedOptions::default() };
+    drop(EmbeddedEngine::open(&data, options).unwrap());
+    (Arc::new(Server::start_in(Launch::new(), folder)), data)
+}
+
+/// Writes a data folder down, with what it must answer.
+pub(super) fn keep(data: &Path, expected: &Value, target: &Path) {
+    copy(data, &target.join("data"));
     shorten_journals(&target.join("data/store"));
-    let text = serde_json::to_string_pretty(&expected).unwrap();
+    let text = serde_json::to_string_pretty(expected).unwrap();
     std::fs::write(target.join("expected.json"), text + "\n").unwrap();
 }
 
@@ -208,7 +221,7 @@ fn mark_as_dropped(data: &Path, lower_name: &str) {
 }
 
 /// Journals are preallocated; without their zeros they are the same.
-pub(super) fn shorten_journals(store: &Path) {
+fn shorten_journals(store: &Path) {
     for entry in std::fs::read_dir(store).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "jnl") {

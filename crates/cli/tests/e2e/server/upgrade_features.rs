@@ -5,10 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tavola_engine::{EmbeddedEngine, EmbeddedOptions};
 
 use super::check::check;
-use super::upgrade::{answers, copy, fixtures, put_policies_and_properties, shorten_journals};
+use super::upgrade::{
+    answers, copy, fixtures, keep, new_fixture, put_policies_and_properties,
+    start_with_small_memtable,
+};
 use crate::queue::stored;
 use crate::support::client::NONE;
 use crate::support::{Client, Launch, Server};
@@ -118,14 +120,8 @@ fn indexes(client: &Client) -> Value {
 #[test]
 #[ignore = "writes a fixture; run it when the format changes"]
 fn write_format_2() {
-    let target = fixtures().join(FORMAT_2);
-    assert!(!target.join("data").exists(), "a fixture is never written again");
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("tavola-data");
-    // The size of a memtable is kept in the folder: a small one, so that rows get into tables.
-    let options = EmbeddedOptions { memtable_bytes: 4 * 1024, ..EmbeddedOptions::default() };
-    drop(EmbeddedEngine::open(&data, options).unwrap());
-    let server = Arc::new(Server::start_in(Launch::new(), folder));
+    let target = new_fixture(FORMAT_2);
+    let (server, data) = start_with_small_memtable();
     let client = Client::new(&server);
     fill(&client);
     let queues = stored::fill(&server);
@@ -134,10 +130,7 @@ fn write_format_2() {
     expected["queues"] = queues;
     server.ask_to_stop();
     assert!(server.wait().success());
-    copy(&data, &target.join("data"));
-    shorten_journals(&target.join("data/store"));
-    let text = serde_json::to_string_pretty(&expected).unwrap();
-    std::fs::write(target.join("expected.json"), text + "\n").unwrap();
+    keep(&data, &expected, &target);
 }
 
 fn fill(client: &Client) {
