@@ -4,21 +4,21 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use bytes::Bytes;
-use fjall::UserKey;
 
 use crate::embedded::scan::inline_scan::{STEP_BYTES, STEP_ROWS, STEPS, STEPS_TIME};
 use crate::embedded::scan::middle::middle;
-use crate::embedded::store::{StoreSnapshot, guarded};
+use crate::embedded::store::StoreSnapshot;
+use crate::embedded::store::rows::Rows;
 use crate::scan_pool::{CANCEL_CHECK_ROWS, Cancelled};
 use crate::{KeyRange, Result, Visitor};
 
 pub(crate) struct RowScan<V> {
     /// Opened when the first is asked for: a scan that waits in line holds nothing.
-    rows: Option<fjall::Iter>,
+    rows: Option<Rows>,
     pub(crate) visitor: V,
     range: KeyRange,
     /// The last row that was shown before the scan was stopped.
-    shown: Option<UserKey>,
+    shown: Option<Bytes>,
     snapshot: StoreSnapshot,
 }
 
@@ -59,18 +59,17 @@ impl<V: Visitor> RowScan<V> {
         }
         let rows = match &mut self.rows {
             Some(rows) => rows,
-            closed => closed.insert(self.snapshot.rows(&self.range)?),
+            closed => closed.insert(Rows::open(&self.snapshot, &self.range)?),
         };
-        let mut next = || guarded(|| rows.next().map(fjall::Guard::into_inner).transpose());
         let mut bytes = 0;
         for number in 1..=rows_max {
-            let Some((key, value)) = next()? else { return Ok(Progress::AtEnd) };
-            if self.visitor.visit(&key, &value).is_break() {
+            let Some((key, value)) = rows.next()? else { return Ok(Progress::AtEnd) };
+            if self.visitor.visit(key, value).is_break() {
                 return Ok(Progress::Broken);
             }
             bytes += key.len() + value.len();
             if bytes >= bytes_max || number == rows_max {
-                self.shown = Some(key);
+                self.shown = Some(Bytes::copy_from_slice(key));
                 break;
             }
         }

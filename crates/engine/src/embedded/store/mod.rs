@@ -14,6 +14,7 @@ mod database;
 pub(crate) mod deletions;
 pub(crate) mod disk_space;
 pub(crate) mod drop_range;
+pub(crate) mod rows;
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,7 +59,7 @@ pub(crate) enum Pace {
 pub(crate) struct Store {
     // ORDER: fields drop in this order: snapshots and trees, then the mark that all is written, then the lock that
     // guards the folder.
-    latest: RwLock<Arc<Snapshot>>,
+    latest: RwLock<Arc<CommittedState>>,
     keyspace: Keyspace,
     database: Database,
     path: PathBuf,
@@ -78,8 +79,24 @@ pub(crate) struct Store {
 /// A stable state of a [`Store`].
 #[derive(Clone)]
 pub(crate) struct StoreSnapshot {
-    snapshot: Arc<Snapshot>,
+    state: Arc<CommittedState>,
     store: Arc<Store>,
+}
+
+/// What was committed up to a moment.
+struct CommittedState {
+    snapshot: Snapshot,
+    /// The version of the tables that the snapshot reads, if that is still the current one.
+    version: u64,
+}
+
+impl CommittedState {
+    fn take(database: &Database, keyspace: &Keyspace) -> Self {
+        // ORDER: a snapshot reads the last version that was complete when it was taken. If a new one comes in between, it is
+        // not this one that is current later.
+        let version = keyspace.tree.current_version().id();
+        Self { snapshot: database.snapshot(), version }
+    }
 }
 
 impl Store {
@@ -105,7 +122,7 @@ impl Store {
         store_record::write_if_absent(path, &store_path)?;
         journals.opened();
         Ok(Self {
-            latest: RwLock::new(Arc::new(database.snapshot())),
+            latest: RwLock::new(Arc::new(CommittedState::take(&database, &keyspace))),
             keyspace,
             database,
             path: path.into(),
@@ -148,8 +165,8 @@ impl Store {
     /// The value after the last commit. Not the keyspace's own `get`: that one sees a batch while it is being
     /// applied, and so half of a transaction.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        let snapshot = Arc::clone(&self.latest.read().unwrap_or_else(PoisonError::into_inner));
-        let value = guarded(|| snapshot.get(&self.keyspace, key))?;
+        let state = Arc::clone(&self.latest.read().unwrap_or_else(PoisonError::into_inner));
+        let value = guarded(|| state.snapshot.get(&self.keyspace, key))?;
         Ok(value.map(Bytes::from))
     }
 
@@ -160,27 +177,24 @@ impl Store {
 
     /// The state after the last commit.
     pub(crate) fn snapshot(self: &Arc<Self>) -> StoreSnapshot {
-        let snapshot = self.latest.read().unwrap_or_else(PoisonError::into_inner).clone();
-        StoreSnapshot { snapshot, store: Arc::clone(self) }
+        let state = self.latest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        StoreSnapshot { state, store: Arc::clone(self) }
     }
 }
 
 impl StoreSnapshot {
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        let value = guarded(|| self.snapshot.get(&self.store.keyspace, key))?;
+        let value = guarded(|| self.state.snapshot.get(&self.store.keyspace, key))?;
         Ok(value.map(Bytes::from))
-    }
-
-    /// The rows of a range that is not empty.
-    pub(crate) fn rows(&self, range: &KeyRange) -> Result<fjall::Iter> {
-        let range = range.start.as_ref()..range.end.as_ref();
-        guarded(|| Ok(self.snapshot.range::<&[u8], _>(&self.store.keyspace, range)))
     }
 
     /// The key of the last row of a range that is not empty.
     pub(crate) fn last_key(&self, range: &KeyRange) -> Result<Option<UserKey>> {
-        let mut rows = self.rows(range)?;
-        guarded(|| rows.next_back().map(fjall::Guard::key).transpose())
+        let range = range.start.as_ref()..range.end.as_ref();
+        guarded(|| {
+            let mut rows = self.state.snapshot.range::<&[u8], _>(&self.store.keyspace, range);
+            rows.next_back().map(fjall::Guard::key).transpose()
+        })
     }
 }
 
@@ -250,7 +264,7 @@ impl Store {
 
     /// Takes the snapshot that readers get from now on.
     fn publish(&self) {
-        let fresh = Arc::new(self.database.snapshot());
+        let fresh = Arc::new(CommittedState::take(&self.database, &self.keyspace));
         let mut latest = self.latest.write().unwrap_or_else(PoisonError::into_inner);
         let stale = std::mem::replace(&mut *latest, fresh);
         drop(latest);
@@ -278,7 +292,7 @@ impl Store {
             return;
         }
         let mut versions = self.keyspace.tree.get_version_history_lock();
-        if let Err(error) = versions.maintenance(self.keyspace.path(), latest.seqno()) {
+        if let Err(error) = versions.maintenance(self.keyspace.path(), latest.snapshot.seqno()) {
             tracing::warn!(%error, "cannot remove replaced files; trying again later");
         }
     }
@@ -387,10 +401,10 @@ impl Store {
 impl Store {
     /// Keys from the start of `range`, at most `rows_max`, as of the last commit.
     pub(crate) fn keys(self: &Arc<Self>, range: &KeyRange, rows_max: usize) -> Result<Vec<Bytes>> {
-        let snapshot = self.snapshot().snapshot;
+        let state = self.snapshot().state;
         let range = range.start.as_ref()..range.end.as_ref();
         guarded(|| {
-            let rows = snapshot.range::<&[u8], _>(&self.keyspace, range);
+            let rows = state.snapshot.range::<&[u8], _>(&self.keyspace, range);
             // Copied: a key is a slice of its block, and its tombstone would hold the whole block in the memtable.
             let copied = |row: fjall::Guard| row.key().map(|key| Bytes::copy_from_slice(&key));
             rows.take(rows_max).map(copied).collect()
