@@ -14,7 +14,7 @@ use crate::{KeyRange, Result, Visitor};
 
 pub(crate) struct RowScan<V> {
     /// Opened when the first is asked for: a scan that waits in line holds nothing.
-    rows: Option<Rows>,
+    rows: Option<Box<Rows>>,
     pub(crate) visitor: V,
     range: KeyRange,
     /// The last row that was shown before the scan was stopped.
@@ -59,7 +59,7 @@ impl<V: Visitor> RowScan<V> {
         }
         let rows = match &mut self.rows {
             Some(rows) => rows,
-            closed => closed.insert(Rows::open(&self.snapshot, &self.range)?),
+            closed => closed.insert(Box::new(Rows::open(&self.snapshot, &self.range)?)),
         };
         let mut bytes = 0;
         for number in 1..=rows_max {

@@ -92,6 +92,9 @@ fn only_run(tree: &Tree, version_id: u64, range: &KeyRange) -> Option<Vec<Table>
     // ORDER: what is read in between belongs to this version if it is still the current one at the end. Rows leave memory
     // by way of a sealed memtable and a new version, and there is neither.
     let version = tree.current_version();
+    if version.id() != version_id {
+        return None;
+    }
     let bounds = range.start.as_ref()..range.end.as_ref();
     let mut runs = version.iter_levels().flat_map(|level| level.iter()).filter_map(|run| {
         let (first, last) = run.range_overlap_indexes::<&[u8], _>(&bounds)?;
@@ -101,7 +104,7 @@ fn only_run(tree: &Tree, version_id: u64, range: &KeyRange) -> Option<Vec<Table>
     let is_only = runs.next().is_none()
         && !has_rows(&tree.active_memtable(), range)
         && tree.sealed_memtable_count() == 0
-        && [version.id(), tree.current_version().id()] == [version_id; 2];
+        && tree.current_version().id() == version_id;
     is_only.then_some(tables)
 }
 
