@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 use crate::error::Result;
 use crate::ticks::Ticks;
 use crate::xml::document::{
-    self, DECLARATION, Element, invalid, is_xml_char, write_close, write_leaf, write_open,
+    self, DECLARATION, Element, first_not_xml, invalid, write_close, write_leaf, write_open,
 };
 
 /// More than the largest page of queues has: 5,000 of them, each with the few elements of its metadata. An answer comes from
@@ -113,7 +113,7 @@ pub fn write_message(text: &str) -> String {
 
 /// Whether a text can be that of a message: XML has no control characters but tab and line ends, not even as references.
 pub fn is_message_text(text: &str) -> bool {
-    text.chars().all(is_xml_char)
+    first_not_xml(text).is_none()
 }
 
 /// Reads a moment in the form of HTTP and of messages: `Thu, 27 Oct 2022 22:04:45 GMT`.

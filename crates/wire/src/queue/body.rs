@@ -8,8 +8,9 @@ use quick_xml::events::{BytesRef, Event};
 
 use super::message::TEXT_BYTES_MAX;
 use crate::error::{ErrorCode, Result, StorageError};
-use crate::xml::document::{BYTE_ORDER_MARK, is_xml_char};
-use crate::xml::document::{fault_at, line_and_position};
+use crate::xml::document::{
+    BYTE_ORDER_MARK, fault_at, first_not_xml, is_xml_char, line_and_position,
+};
 
 /// The largest body: a text of the largest size in which every byte is written as a reference of six or so.
 pub const BODY_BYTES_MAX: usize = 512 * 1024;
@@ -29,7 +30,7 @@ pub fn read(body: &[u8]) -> Result<String> {
         malformed(valid, valid.len())
     })?;
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    if let Some((at, _)) = text.char_indices().find(|(_, char)| !is_xml_char(*char)) {
+    if let Some(at) = first_not_xml(text) {
         return Err(malformed(text, at));
     }
     let mut message = Builder::default();

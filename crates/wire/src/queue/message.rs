@@ -155,6 +155,11 @@ pub fn empty_list() -> &'static str {
 /// Appends text for an element. A carriage return must be a reference, or readers turn it into a line feed.
 pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
+    let is_special = |byte: u8| (byte == b'&') | (byte == b'<') | (byte == b'>') | (byte == b'\r');
+    // Most texts are base64, and bytes are looked at many at a time.
+    if !bytes.iter().fold(false, |any, byte| any | is_special(*byte)) {
+        return out.extend_from_slice(bytes);
+    }
     let mut start = 0;
     for (at, byte) in bytes.iter().enumerate() {
         let escaped: &[u8] = match byte {

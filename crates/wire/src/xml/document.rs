@@ -183,7 +183,7 @@ impl Builder {
     }
 
     fn append(&mut self, text: &str) -> Result<()> {
-        if !text.chars().all(is_xml_char) {
+        if first_not_xml(text).is_some() {
             return Err(invalid("the document has a character that XML does not allow"));
         }
         match self.open.last_mut() {
@@ -227,6 +227,17 @@ pub(crate) fn is_xml_char(char: char) -> bool {
     matches!(char, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
 }
 
+/// Where the first character is that XML 1.0 does not have.
+pub(crate) fn first_not_xml(text: &str) -> Option<usize> {
+    // Nearly always there is none, and bytes are looked at many at a time. U+FFFE and U+FFFF begin with 0xEF.
+    let is_suspect =
+        |byte: u8| (byte < b' ') & !matches!(byte, b'\t' | b'\n' | b'\r') | (byte == 0xEF);
+    if !text.bytes().fold(false, |any, byte| any | is_suspect(byte)) {
+        return None;
+    }
+    text.char_indices().find(|(_, char)| !is_xml_char(*char)).map(|(at, _)| at)
+}
+
 /// Writes `<name>text</name>`, escaped.
 pub(crate) fn write_leaf(out: &mut String, name: &str, text: &str) {
     write_open(out, name);
@@ -259,6 +270,16 @@ pub(super) mod tests {
         let expected = (ErrorCode::InvalidXmlDocument, 400);
         assert_eq!((error.code(), error.status()), expected, "{what}");
         assert_eq!(error.message(), "XML specified is not syntactically valid.");
+    }
+
+    #[test]
+    fn characters_that_xml_does_not_have_are_found() {
+        for char in (0..=u32::from(char::MAX)).filter_map(char::from_u32) {
+            let expected = (!is_xml_char(char)).then_some(40);
+            let text =
+                format!("{}{char}{}", "\u{e9}\t".repeat(10) + "0123456789", "a\r\n".repeat(10));
+            assert_eq!(first_not_xml(&text), expected, "{char:?}");
+        }
     }
 
     #[test]
