@@ -9,6 +9,7 @@
 
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use fjall::{AbstractTree, AnyTree, UserKey};
@@ -18,6 +19,7 @@ use crate::embedded::store::database::{WHICH_FILE, unreadable};
 use crate::embedded::store::{StoreSnapshot, guarded, read_error};
 use crate::{Error, KeyRange, Result};
 
+type Tables = Box<dyn Iterator<Item = Table> + Send>;
 type BoxedRows = Box<dyn Iterator<Item = lsm_tree::Result<InternalValue>> + Send>;
 
 pub(crate) struct Rows {
@@ -87,8 +89,8 @@ fn merged(tree: &Tree, range: &KeyRange, seqno: SeqNo) -> BoxedRows {
 }
 
 /// The tables of a version that have rows of a range, in order, if they are of one run and nothing else has any. `None` if
-/// the version is not the current one: another keeps only the newest of each row, and perhaps not even that.
-fn only_run(tree: &Tree, version_id: u64, range: &KeyRange) -> Option<Vec<Table>> {
+/// the version is not the current one: compaction keeps the newest of each row, which an older snapshot must not see.
+fn only_run(tree: &Tree, version_id: u64, range: &KeyRange) -> Option<Tables> {
     // ORDER: what is read in between belongs to this version if it is still the current one at the end. Rows leave memory
     // by way of a sealed memtable and a new version, and there is neither.
     let version = tree.current_version();
@@ -98,14 +100,20 @@ fn only_run(tree: &Tree, version_id: u64, range: &KeyRange) -> Option<Vec<Table>
     let bounds = range.start.as_ref()..range.end.as_ref();
     let mut runs = version.iter_levels().flat_map(|level| level.iter()).filter_map(|run| {
         let (first, last) = run.range_overlap_indexes::<&[u8], _>(&bounds)?;
-        run.get(first..=last).filter(|tables| !tables.is_empty())
+        (first <= last).then_some((run, first..=last))
     });
-    let tables = runs.next().unwrap_or(&[]).to_vec();
+    let only = runs.next();
     let is_only = runs.next().is_none()
         && !has_rows(&tree.active_memtable(), range)
         && tree.sealed_memtable_count() == 0
         && tree.current_version().id() == version_id;
-    is_only.then_some(tables)
+    is_only.then(|| match only {
+        Some((run, tables)) => {
+            let run = Arc::clone(run);
+            Box::new(tables.map(move |at| run[at].clone())) as Tables
+        }
+        None => Box::new(std::iter::empty()),
+    })
 }
 
 fn has_rows(memtable: &Memtable, range: &KeyRange) -> bool {
@@ -121,16 +129,16 @@ fn has_rows(memtable: &Memtable, range: &KeyRange) -> bool {
 
 /// The rows of tables that lie one behind the other.
 struct RunRows {
-    tables: std::vec::IntoIter<Table>,
+    tables: Tables,
     rows: Option<BoxedRows>,
     range: (Bound<UserKey>, Bound<UserKey>),
 }
 
 impl RunRows {
-    fn new(tables: Vec<Table>, range: &KeyRange) -> Self {
+    fn new(tables: Tables, range: &KeyRange) -> Self {
         let start = Bound::Included(UserKey::from(range.start.as_ref()));
         let end = Bound::Excluded(UserKey::from(range.end.as_ref()));
-        Self { tables: tables.into_iter(), rows: None, range: (start, end) }
+        Self { tables, rows: None, range: (start, end) }
     }
 
     /// Goes on to the next row that a snapshot sees. `row` is the one before, whose other versions are passed.
