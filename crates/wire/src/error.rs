@@ -5,7 +5,9 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use crate::refusal::RefusalReason;
-use crate::xml::error::AUTHENTICATION_ERROR_DETAIL;
+
+/// The element that says why somebody is not authenticated.
+pub(crate) const AUTHENTICATION_ERROR_DETAIL: &str = "AuthenticationErrorDetail";
 
 /// Declares the closed set of codes: name on the wire, status, text.
 macro_rules! error_codes {

@@ -7,13 +7,8 @@ use std::fmt;
 
 use tavola_wire::explain;
 
-use super::TableClient;
 use super::filter::QueryCost;
-use super::options::QueryOptions;
-use super::query;
-use crate::core::error::Result;
 use crate::core::response::Answer;
-use crate::filter::Filter;
 
 /// What a Tavola server did for a page.
 ///
@@ -133,38 +128,6 @@ impl fmt::Display for QueryReport {
             write!(f, "; {name} not used: {reason}")?;
         }
         Ok(())
-    }
-}
-
-impl TableClient {
-    /// What a query costs: on Tavola what it really did, with the index that it used; elsewhere what the filter tells.
-    ///
-    /// The service runs the query up to the end of its first page and that is thrown away, so this costs what a page does.
-    /// It is for tests and for finding out, not for every query: those have [`QueryOptions::explain`].
-    ///
-    /// ```no_run
-    /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
-    /// use tavola_client::filter;
-    ///
-    /// // In a test: this query must not scan.
-    /// let explanation = people.explain_query(filter!(Town == "Redmond" && LastName == "Smith")).await?;
-    /// assert!(explanation.index().is_some(), "{explanation}");
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// Those of the query.
-    pub async fn explain_query(
-        &self,
-        options: impl Into<Option<QueryOptions>>,
-    ) -> Result<QueryExplanation> {
-        let mut options = options.into().unwrap_or_default();
-        options.select = self.selected(options.select);
-        options.explain = true;
-        let estimate = options.filter.as_ref().map_or(QueryCost::TableScan, Filter::cost);
-        let report = query::explain(&self.pipeline, &self.name, &options).await?;
-        Ok(QueryExplanation { estimate, report })
     }
 }
 

@@ -18,6 +18,7 @@ use tavola_wire::table::stored::{EntityRef, check_entity as check_limits, check_
 use tavola_wire::xml::acl;
 
 use super::check_indexes::IndexCheck;
+use super::problems::Problems;
 use crate::storage::features;
 use crate::storage::index::sketch::Sketch;
 use crate::storage::layout::message::{Header, HeaderText, decode_text};
@@ -25,9 +26,6 @@ use crate::storage::layout::{
     AccountId, BuildRecord, Dropped, Family, Key, KeyError, QueueRecord, Record, ResourceId,
     StoreId, TableId, TableRecord, account, mark, properties, sequence,
 };
-
-/// Problems of rows that are told one by one; more are only counted.
-const PROBLEMS_MAX: usize = 100;
 
 /// The rows and files that were looked at, and their problems.
 #[derive(Debug, Default)]
@@ -125,35 +123,6 @@ fn check_rows(rows: &CheckedRows, report: &mut CheckReport, progress: Progress) 
 }
 
 type Progress = Box<dyn FnMut(CheckProgress) + Send>;
-
-#[derive(Default)]
-pub(super) struct Problems {
-    told: Vec<String>,
-    count: u64,
-}
-
-impl Problems {
-    fn one(problem: String) -> Self {
-        Self { told: vec![problem], count: 1 }
-    }
-
-    pub(super) fn add(&mut self, key: &[u8], problem: &str) {
-        self.tell(format!("row {}: {problem}", key.escape_ascii()));
-    }
-
-    pub(super) fn tell(&mut self, problem: String) {
-        self.count += 1;
-        if self.told.len() < PROBLEMS_MAX {
-            self.told.push(problem);
-        }
-    }
-
-    pub(super) fn append(&mut self, others: Self) {
-        let untold = others.count - others.told.len() as u64;
-        others.told.into_iter().for_each(|problem| self.tell(problem));
-        self.count += untold;
-    }
-}
 
 /// The contents of the rows read so far, as far as other rows are compared with them.
 struct Rows {

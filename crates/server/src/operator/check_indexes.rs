@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use futures_util::FutureExt;
 use tavola_engine::{CheckedRows, Visitor};
 
-use super::check::Problems;
+use super::problems::Problems;
 use crate::storage::index::verify::verify;
 use crate::storage::layout::{
     Family, IndexRecord, IndexState, Key, KeyError, ResourceId, TableId, TableRecord,

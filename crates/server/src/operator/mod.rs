@@ -2,5 +2,6 @@
 
 pub(crate) mod check;
 mod check_indexes;
+mod problems;
 pub(crate) mod salvage;
 mod salvaged_messages;

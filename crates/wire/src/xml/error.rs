@@ -1,10 +1,7 @@
 //! The bodies of errors in XML: the OData error document of tables, and the plain one of queues and blobs.
 
 use super::document::{self, BYTE_ORDER_MARK, DECLARATION, escape, is_xml_char, write_leaf};
-use crate::error::{ErrorCode, StorageError};
-
-/// Why somebody is not authenticated.
-pub(crate) const AUTHENTICATION_ERROR_DETAIL: &str = "AuthenticationErrorDetail";
+use crate::error::{AUTHENTICATION_ERROR_DETAIL, ErrorCode, StorageError};
 
 /// Writes the document. `time` has seven fraction digits; the request id is the one of
 /// `x-ms-request-id`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tavola_engine::{Reader, Visitor};
 
 use super::Queues;
-use super::live_queue::{Candidate, LiveQueue, ScanStart, Taken};
+use super::live_queue::{Candidate, LiveQueue, Refill, ScanStart, Taken};
 use crate::storage::Result;
 use crate::storage::layout::message::{Header, MessageKeys, Moment, Place, place_of};
 
@@ -70,16 +70,6 @@ impl Queues {
         live.end_scan(scan.found, scan.next);
         Ok(refill)
     }
-}
-
-/// What came of looking for messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refill {
-    /// Some are ready.
-    Found,
-    Nothing,
-    /// There was much to pass, and it goes on behind it.
-    NotDone,
 }
 
 /// Finds messages that can be got.

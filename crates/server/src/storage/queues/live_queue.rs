@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use tavola_wire::Ticks;
 use tokio::sync::RwLock;
 
-use super::head_scan::Refill;
 use crate::storage::layout::StoreId;
 use crate::storage::layout::message::{Moment, Place};
 
@@ -63,6 +62,16 @@ struct Head {
     next_expiry: Moment,
     /// Messages that were taken away since the low mark was written.
     removed: u64,
+}
+
+/// What came of looking for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refill {
+    /// Some are ready.
+    Found,
+    Nothing,
+    /// There was much to pass, and it goes on behind it.
+    NotDone,
 }
 
 /// Where a scan begins.
