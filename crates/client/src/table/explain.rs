@@ -70,7 +70,7 @@ pub struct IndexUse {
     pub entries: u64,
 }
 
-/// What a query costs: [`TableClient::explain_query`].
+/// What a query costs: [`TableClient::explain_query`](super::TableClient::explain_query).
 ///
 /// ```no_run
 /// # async fn run(people: tavola_client::TableClient) -> azure_core::Result<()> {
