@@ -44,6 +44,7 @@ use scan::parallel_scan::ParallelScan;
 use scan::row_scan::RowScan;
 use store::compactor::{Compactor, Wait};
 use store::disk_space::{DiskSpace, fit_to_disk};
+use store::sync_probe::SyncProbe;
 use store::{Store, StoreSink, StoreSnapshot, drop_range};
 
 pub use check::{CheckedRows, FileProblem, FilesReport, FolderCheck};
@@ -125,8 +126,10 @@ impl EmbeddedEngine {
         let compactor = spawn("tavola-compact", move || compactor.run()).map_err(failed)?;
         let (running, ended) = sync_channel(0);
         let (monitored, monitored_store) = (Arc::clone(&space), Arc::clone(&store));
+        let mut probe = SyncProbe::new(path.as_ref().into(), Arc::clone(&stats));
         let every_second = move || {
             monitored_store.note_journals();
+            probe.sync_if_committed();
             monitored.set_unflushed(monitored_store.unflushed_bytes());
         };
         let monitored = Arc::clone(&space);

@@ -1,6 +1,7 @@
 //! What the embedded engine counts, as plain atomics that a metrics exporter reads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Counters since the engine was opened. Read them relaxed; they are not consistent with each other.
 #[derive(Debug, Default)]
@@ -25,6 +26,8 @@ pub struct Stats {
     pub group_size: Histogram,
     /// Nanoseconds per commit: journal write, one fdatasync, memtable.
     pub commit_nanos: Histogram,
+    /// Nanoseconds per sync alone, tried once a second while there are commits.
+    pub sync_nanos: Histogram,
     /// Nanoseconds per step of compaction; its count is the number of steps that did something.
     pub compaction_nanos: Histogram,
     /// Bytes that those steps wrote at most.
@@ -68,6 +71,11 @@ impl Histogram {
         let bucket = (u64::BITS - value.saturating_sub(1).leading_zeros()) as usize;
         self.buckets[bucket.min(Self::BUCKETS - 1)].fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(value, Ordering::Relaxed);
+    }
+
+    /// Records nanoseconds.
+    pub(crate) fn record_duration(&self, duration: Duration) {
+        self.record(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// How many values were recorded.

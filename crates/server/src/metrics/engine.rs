@@ -33,6 +33,8 @@ impl Collector for EngineCollector {
         encode_gauges(&mut encoder, stats, &figures)?;
         let help = "Time of a durable commit: journal, sync, memory";
         encoder.histogram("engine_commit_seconds", help, &stats.commit_nanos, COMMITS)?;
+        let help = "Time of a sync alone, tried once a second while there are commits";
+        encoder.histogram("engine_sync_seconds", help, &stats.sync_nanos, COMMITS)?;
         let help = "Transitions in a durable commit";
         encoder.histogram("engine_commit_transitions", help, &stats.group_size, GROUPS)?;
         let (help, nanos) = ("Time of a step of compaction", &stats.compaction_nanos);

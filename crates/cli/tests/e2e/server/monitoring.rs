@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::admin::{metrics, plain_get};
+use super::admin::{metrics, plain_get, wait_until};
 use crate::support::{Client, Launch, Server};
 
 fn start(launch: Launch) -> (Arc<Server>, Client) {
@@ -122,6 +122,26 @@ fn figures_of_engine_and_queries() {
     assert!(value("process_open_fds") > 5.0);
     let infinite = value("tavola_engine_commit_seconds_bucket{le=\"+Inf\"}");
     assert_eq!(infinite, value("tavola_engine_commit_seconds_count"));
+}
+
+/// Syncs are tried apart from commits, and nothing of it is to be seen in the data folder.
+#[test]
+fn syncs_are_timed_while_there_are_commits() {
+    let (server, client) = start(Launch::new());
+    let files = || std::fs::read_dir(server.data_folder()).unwrap().count();
+    let files_before = files();
+    client.new_table();
+    let seconds = wait_until("a sync", || {
+        let metrics = metrics(&server);
+        let value = |name: &str| {
+            let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap_or_else(|| panic!("{name} in {metrics}")).parse::<f64>().unwrap()
+        };
+        let is_timed = value("tavola_engine_sync_seconds_count ") > 0.0;
+        is_timed.then(|| value("tavola_engine_sync_seconds_sum "))
+    });
+    assert!(seconds > 0.0);
+    assert_eq!(files(), files_before);
 }
 
 /// What keeps it from being ready is in `disk.rs`: a full disk, an engine that has failed.

@@ -248,13 +248,12 @@ impl<S: Sink> Group<S> {
         let start = Instant::now();
         let committed = self.sink.commit(&mut self.overlay);
         self.last_commit_time = start.elapsed();
-        let nanos = u64::try_from(self.last_commit_time.as_nanos()).unwrap_or(u64::MAX);
         self.overlay.clear();
         match &committed {
             Ok(()) => {
                 self.stats.writes.fetch_add(writes, Ordering::Relaxed);
                 self.stats.group_size.record(self.jobs.len() as u64);
-                self.stats.commit_nanos.record(nanos);
+                self.stats.commit_nanos.record_duration(self.last_commit_time);
                 self.needs_housekeeping = true;
                 self.idle_since = Instant::now();
             }

@@ -228,8 +228,7 @@ impl Compactor {
         let done = work.run(store);
         self.stats.compacting.store(0, Ordering::Relaxed);
         if matches!(done, Ok(Step::Done)) {
-            let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            self.stats.compaction_nanos.record(nanos);
+            self.stats.compaction_nanos.record_duration(started.elapsed());
             self.stats.compaction_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         match done {

@@ -149,7 +149,7 @@ impl DiskSpace {
     }
 
     /// Measures every second until `ended` is, and does what is to be done as often.
-    pub(crate) fn monitor(&self, ended: &Receiver<()>, also: impl Fn()) {
+    pub(crate) fn monitor(&self, ended: &Receiver<()>, mut also: impl FnMut()) {
         while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
             also();
             self.measure();

@@ -15,6 +15,7 @@ pub(crate) mod deletions;
 pub(crate) mod disk_space;
 pub(crate) mod drop_range;
 pub(crate) mod rows;
+pub(crate) mod sync_probe;
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
