@@ -16,7 +16,7 @@ use crate::target::Target;
 const LISTENING: &str = "listening at http://";
 const START_MAX: Duration = Duration::from_secs(120);
 /// Where the conformance suites pin and install Azurite; it is the same one.
-const AZURITE_PINNED: &str = "conformance/suites/table/diff";
+const AZURITE_PINNED: &str = "conformance/lib/differential";
 const AZURITE_INSTALLED: &str = "conformance/.cache/diff";
 
 /// A server that was started here. It is killed when this is dropped.

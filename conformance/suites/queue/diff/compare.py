@@ -2,25 +2,14 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+
+from differential.known import Difference
 
 #: Headers that clients read. Others (Server, Date, Connection, request ids) say nothing about the protocol.
 HEADERS = ["content-type", "x-ms-version", "x-ms-client-request-id", "x-ms-error-code", "cache-control", "x-ms-approximate-messages-count",
            "x-ms-popreceipt", "x-ms-time-next-visible", "vary", "www-authenticate", "access-control-allow-origin", "access-control-allow-methods",
            "access-control-allow-headers", "access-control-max-age", "access-control-expose-headers", "access-control-allow-credentials"]
 DATE = re.compile(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT")
-
-
-@dataclass(frozen=True)
-class Difference:
-    op: str
-    cond: str
-    field: str
-    tavola: str
-    azurite: str
-
-    def __str__(self):
-        return f"{self.op} | {self.cond} | {self.field}: tavola {self.tavola[:300]!r}, azurite {self.azurite[:300]!r}"
 
 
 def differences(request, sides, answers):

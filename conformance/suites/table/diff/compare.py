@@ -1,26 +1,15 @@
-"""Finds what differs between two answers, up to what may differ, and looks each difference up in the reviewed list."""
+"""Finds what differs between two answers, up to what may differ."""
 
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+
+from differential.known import Difference
 
 #: Headers that clients read. Others (Server, Date, Connection, request ids) say nothing about the protocol.
 HEADERS = ["etag", "location", "dataserviceid", "preference-applied", "content-type", "x-ms-version", "x-ms-client-request-id", "cache-control",
            "x-content-type-options", "www-authenticate", "vary", "access-control-allow-origin", "access-control-allow-methods", "access-control-allow-headers",
            "access-control-max-age", "access-control-expose-headers", "access-control-allow-credentials"]
-
-
-@dataclass(frozen=True)
-class Difference:
-    op: str
-    cond: str
-    field: str
-    tavola: str
-    azurite: str
-
-    def __str__(self):
-        return f"{self.op} | {self.cond} | {self.field}: tavola {self.tavola[:300]!r}, azurite {self.azurite[:300]!r}"
 
 
 def differences(request, sides, answers):

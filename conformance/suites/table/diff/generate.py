@@ -966,7 +966,7 @@ class Scenario:
                 f"<HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>false</IncludeAPIs>{retention}</HourMetrics>"
                 f"<MinuteMetrics><Version>1.0</Version><Enabled>false</Enabled>{off}</MinuteMetrics><Cors>{cors}</Cors></StorageServiceProperties>")
 
-    def properties_(self, name):
+    def set_properties(self, name):
         """Sets the rules of that name; they hold for the whole run, as the service keeps them."""
         def effect():
             Scenario.shared_cors = name
@@ -978,7 +978,7 @@ class Scenario:
 
     def properties_or_get(self):
         if Scenario.shared_cors is None or self.chance(0.6):
-            return self.properties_(self.pick(sorted(self.RULES)))
+            return self.set_properties(self.pick(sorted(self.RULES)))
         return Request("properties", "get", "GET", "/", "restype=service&comp=properties", headers=[("Accept", "application/xml")], auth=self.signer(), expect=(200, ""))
 
     def bad_properties(self):

@@ -10,6 +10,8 @@ import json
 import re
 import urllib.parse
 
+from client import message
+
 ETAG = re.compile(r"W/\"datetime'\d{4}-\d\d-\d\dT\d\d%3A\d\d%3A\d\d(\.\d{1,7})?Z'\"$")
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{0,6}[1-9])?Z$")
 ANNOTATED = ("Edm.DateTime", "Edm.Guid", "Edm.Int64", "Edm.Binary")
@@ -165,8 +167,8 @@ def check_error(answer):
     wanted = MESSAGES.get(answer.code(), "*")
     wanted = [wanted] if isinstance(wanted, str) else wanted
     plain = lambda pattern: re.sub(r"[\[?]", lambda m: f"[{m.group(0)}]", pattern)
-    if not any(fnmatch.fnmatchcase(answer.message(), plain(pattern)) for pattern in wanted):
-        return f"the message of {answer.code()} is {answer.message()!r}"
+    if not any(fnmatch.fnmatchcase(message(answer), plain(pattern)) for pattern in wanted):
+        return f"the message of {answer.code()} is {message(answer)!r}"
     return ""
 
 

@@ -1,6 +1,6 @@
 """Two binaries, before and after a change that must not be seen: the same requests, the same bytes in the answers.
 
-usage: same_bytes.py BEFORE AFTER [--count N] [--seed N]
+usage: PYTHONPATH=conformance/lib same_bytes.py BEFORE AFTER [--count N] [--seed N]
 
 The requests are those of the differential run: every operation, its conditions, its errors, in random scenarios. Status,
 headers with their order, and bodies are compared; ids, dates, ETags and the port stand for themselves. Exit status 1 when
@@ -77,7 +77,7 @@ def compare(sides, request, differences, counts):
 
 def run_scenario(sides, rng, number, differences, counts):
     for side in sides:
-        side.table, side.etags = f"same{number}", {}
+        side.begin(f"same{number}")
     setup = Request("tables", "setup", "POST", "/Tables", headers=[("Content-Type", JSON)], body='{"TableName":"«T»"}')
     compare(sides, setup, differences, counts)
     scenario = Scenario(rng)

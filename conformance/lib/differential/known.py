@@ -3,6 +3,19 @@
 import fnmatch
 import re
 import tomllib
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Difference:
+    op: str
+    cond: str
+    field: str
+    tavola: str
+    azurite: str
+
+    def __str__(self):
+        return f"{self.op} | {self.cond} | {self.field}: tavola {self.tavola[:300]!r}, azurite {self.azurite[:300]!r}"
 
 
 class Known:
