@@ -10,7 +10,8 @@ from azure.core.exceptions import ClientAuthenticationError
 from azure.storage.queue import AccountSasPermissions, ResourceTypes, generate_account_sas, generate_queue_sas
 
 import suite
-from clients import LONG, collect, peeked, raises
+from clients import LONG, peeked
+from sdk import collect, raises
 from suite import equal
 
 HOUR = timedelta(hours=1)

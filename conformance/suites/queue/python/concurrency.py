@@ -5,7 +5,8 @@ import collections
 
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 
-from clients import LONG, code_of, peeked, received
+from clients import LONG, peeked, received
+from sdk import code_of
 from suite import equal
 
 CONSUMERS = 12

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta, timezone
 from azure.storage.queue import generate_queue_sas
 
 import suite
-from clients import collect, peeked, secondary
+from clients import peeked, secondary
+from sdk import collect
 from suite import equal
 
 

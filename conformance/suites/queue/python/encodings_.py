@@ -8,7 +8,8 @@ from azure.storage.queue import (
 )
 from cryptography.hazmat.primitives.keywrap import aes_key_unwrap, aes_key_wrap
 
-from clients import LONG, peeked, raises, received
+from clients import LONG, peeked, received
+from sdk import raises
 from suite import equal
 
 TEXT = {"message_encode_policy": TextBase64EncodePolicy(), "message_decode_policy": TextBase64DecodePolicy()}

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 from azure.core.exceptions import ResourceNotFoundError
 
-from clients import LONG, collect, contents, eventually, peeked, raises, received
+from clients import LONG, contents, eventually, peeked, received
+from sdk import collect, raises
 from suite import equal
 
 DAY = 24 * 60 * 60

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta, timezone
 from azure.storage.queue import AccessPolicy, QueueSasPermissions, generate_queue_sas
 
 import suite
-from clients import peeked, raises
+from clients import peeked
+from sdk import raises
 from suite import equal
 
 START = datetime(2021, 1, 6, 1, 3, 17, tzinfo=timezone.utc)

@@ -3,7 +3,7 @@
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 
 import suite
-from clients import collect, next_page, raises
+from sdk import collect, next_page, raises
 from suite import equal
 
 

@@ -4,7 +4,8 @@ import base64
 
 from azure.core.exceptions import ResourceNotFoundError
 
-from clients import LONG, contents, eventually, peeked, raises, received
+from clients import LONG, contents, eventually, peeked, received
+from sdk import raises
 from suite import equal
 
 

@@ -9,7 +9,8 @@ from datetime import datetime
 from azure.storage.queue import CorsRule, Metrics, QueueAnalyticsLogging, RetentionPolicy
 
 import suite
-from clients import collect, peeked, raises, secondary
+from clients import peeked, secondary
+from sdk import collect, raises
 from suite import equal
 
 ORIGIN = "https://app.example.com"

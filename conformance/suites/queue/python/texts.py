@@ -1,6 +1,7 @@
 """Texts: what comes back as it was, what is too large, what no XML can hold."""
 
-from clients import LONG, contents, peeked, raises, received
+from clients import LONG, contents, peeked, received
+from sdk import raises
 from suite import equal
 
 LIMIT = 64 * 1024

@@ -10,7 +10,8 @@ from azure.data.tables import (
 )
 
 import suite
-from clients import CREDENTIAL, code_of, collect, entity, raises, row_keys
+from clients import entity, row_keys
+from sdk import CREDENTIAL, code_of, collect, raises
 from suite import equal
 
 UTC = timezone.utc

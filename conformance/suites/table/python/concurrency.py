@@ -6,7 +6,8 @@ from azure.core import MatchConditions
 from azure.core.exceptions import ResourceExistsError, ResourceModifiedError
 from azure.data.tables import TableTransactionError
 
-from clients import code_of, collect, entity
+from clients import entity
+from sdk import code_of, collect
 from suite import equal
 
 TASKS = 12

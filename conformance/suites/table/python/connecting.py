@@ -10,7 +10,8 @@ from azure.data.tables import (
 )
 
 import suite
-from clients import CREDENTIAL, collect, entity
+from clients import entity
+from sdk import CREDENTIAL, collect
 from suite import ACCOUNT, ENDPOINT, KEY, equal
 
 PORT = urlsplit(ENDPOINT).port

@@ -4,7 +4,8 @@ from azure.core import MatchConditions
 from azure.core.exceptions import ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
 from azure.data.tables import TableEntity, UpdateMode
 
-from clients import collect, entity, raises
+from clients import entity
+from sdk import collect, raises
 from suite import equal
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from clients import collect, entity, next_page
+from clients import entity
+from sdk import collect, next_page
 from suite import equal
 
 POLL_SECONDS = 0.02

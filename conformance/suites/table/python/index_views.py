@@ -5,7 +5,8 @@ from datetime import datetime, timedelta, timezone
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.data.tables import EdmType, EntityProperty, TableAccessPolicy, TableTransactionError, UpdateMode, generate_table_sas
 
-from clients import CREDENTIAL, collect, entity, raises
+from clients import entity
+from sdk import CREDENTIAL, collect, raises
 from index_clients import Explained, Indexes, all_pages, customer_table, explain, whole
 from suite import equal
 

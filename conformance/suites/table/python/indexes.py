@@ -9,7 +9,8 @@ from azure.core.exceptions import HttpResponseError, ResourceExistsError, Resour
 from azure.data.tables import EdmType, EntityProperty, TableSasPermissions, TableTransactionError, UpdateMode, generate_table_sas
 
 import suite
-from clients import CREDENTIAL, collect, entity, next_page, raises
+from clients import entity
+from sdk import CREDENTIAL, collect, next_page, raises
 from index_clients import Explained, Indexes, all_pages, customer_table, customers, explain, fill, whole
 from suite import equal
 

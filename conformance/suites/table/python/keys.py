@@ -2,7 +2,8 @@
 
 from azure.core.exceptions import HttpResponseError
 
-from clients import collect, entity, raises, row_keys
+from clients import entity, row_keys
+from sdk import collect, raises
 from suite import equal
 
 ODD = [

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from clients import collect, entity, next_page, row_keys
+from clients import entity, row_keys
+from sdk import collect, next_page
 from suite import equal
 
 

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from azure.data.tables import EdmType, EntityProperty
 
-from clients import collect, entity, raises, row_keys
+from clients import entity, row_keys
+from sdk import collect, raises
 from suite import equal
 
 OPERATORS = {

@@ -6,7 +6,8 @@ from azure.core import MatchConditions
 from azure.data.tables import TableAccessPolicy, UpdateMode
 
 import suite
-from clients import collect, entity, next_page
+from clients import entity
+from sdk import collect, next_page
 from suite import equal
 
 RETRIES = {"retry_total": 20, "retry_connect": 20, "retry_read": 20, "retry_backoff_factor": 0.05, "retry_backoff_max": 1}

@@ -4,7 +4,8 @@ import asyncio
 import json
 import sys
 
-from clients import Kit, next_page
+from clients import Kit
+from sdk import next_page
 
 
 async def main():

@@ -9,7 +9,8 @@ from datetime import datetime
 from azure.data.tables import TableAnalyticsLogging, TableCorsRule, TableMetrics, TableRetentionPolicy
 
 import suite
-from clients import collect, entity, raises
+from clients import entity
+from sdk import collect, raises
 from suite import equal
 
 ORIGIN = "https://app.example.com"

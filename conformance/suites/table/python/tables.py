@@ -2,7 +2,8 @@
 
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 
-from clients import collect, entity, next_page, raises
+from clients import entity
+from sdk import collect, next_page, raises
 from suite import equal
 
 

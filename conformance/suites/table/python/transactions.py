@@ -9,7 +9,8 @@ from azure.data.tables import (
 )
 
 import clients
-from clients import collect, entity, raises, row_keys
+from clients import entity, row_keys
+from sdk import collect, raises
 from suite import equal
 
 

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from azure.data.tables import EdmType, EntityProperty
 
-from clients import collect, entity, raises
+from clients import entity
+from sdk import collect, raises
 from suite import equal
 
 UTC = timezone.utc

@@ -5,7 +5,8 @@ import asyncio
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableTransactionError, UpdateMode
 
-from clients import collect, entity, raises, row_keys
+from clients import entity, row_keys
+from sdk import collect, raises
 from index_clients import Explained, Indexes, explain, whole
 from suite import equal
 

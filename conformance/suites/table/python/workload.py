@@ -6,7 +6,8 @@ from azure.core.credentials import AzureSasCredential
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.data.tables import EdmType, TableSasPermissions, TableTransactionError, generate_table_sas
 
-from clients import CREDENTIAL, collect, entity, raises
+from clients import entity
+from sdk import CREDENTIAL, collect, raises
 from index_clients import all_pages, customer_table, explain
 from suite import equal
 
