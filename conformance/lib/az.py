@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 import traceback
+from datetime import datetime, timedelta, timezone
 
 import suite
 from suite import equal
@@ -77,3 +78,7 @@ def refused(code, *command, **options):
     process = run(*command, **options)
     assert process.returncode != 0, f"not refused, expected {code}: {process.stdout}"
     assert code in process.stderr, f"expected {code}: {process.stderr}"
+
+
+def in_an_hour():
+    return f"{datetime.now(timezone.utc) + timedelta(hours=1):%Y-%m-%dT%H:%MZ}"

@@ -1,10 +1,8 @@
 """azure-cli: `az storage queue`, `message`, `cors`, `logging` and `metrics`, one process a command as in a script."""
 
-import json
-from datetime import datetime, timedelta, timezone
-
 import suite
-from az import BY_CONNECTION_STRING, CONFIGURATION, NOT_AUTHENTICATED, NOT_PERMITTED, az, invoke, refused
+from az import BY_CONNECTION_STRING, CONFIGURATION, NOT_AUTHENTICATED, NOT_PERMITTED, az, in_an_hour, invoke, refused
+from az_properties import properties_cases
 from suite import equal
 
 LONG = "3600"
@@ -161,16 +159,12 @@ def _with(sas):
     return ("--queue-endpoint", suite.ENDPOINT, "--sas-token", sas)
 
 
-def _in_an_hour():
-    return f"{datetime.now(timezone.utc) + timedelta(hours=1):%Y-%m-%dT%H:%MZ}"
-
-
 def a_generated_signature_allows_what_it_names():
     with queue("m") as name:
-        reader = _with(_signature(name, "--permissions", "r", "--expiry", _in_an_hour()))
+        reader = _with(_signature(name, "--permissions", "r", "--expiry", in_an_hour()))
         equal(peek(name, credentials=reader), ["m"])
         refused(NOT_PERMITTED, "message", "put", "-q", name, "--content", "x", credentials=reader)
-        worker = _with(_signature(name, "--permissions", "aup", "--expiry", _in_an_hour()))
+        worker = _with(_signature(name, "--permissions", "aup", "--expiry", in_an_hour()))
         put(name, "x", credentials=worker)
         equal(len(get(name, "--num-messages", "32", credentials=worker)), 2)
         refused(NOT_PERMITTED, "message", "peek", "-q", name, credentials=worker)
@@ -189,7 +183,7 @@ def a_generated_signature_of_a_policy_is_revoked_with_it():
 
 def an_account_signature():
     with queue("m") as name:
-        sas = az("account", "generate-sas", "--permissions", "rl", "--resource-types", "so", "--services", "q", "--expiry", _in_an_hour())
+        sas = az("account", "generate-sas", "--permissions", "rl", "--resource-types", "so", "--services", "q", "--expiry", in_an_hour())
         equal(peek(name, credentials=_with(sas)), ["m"])
         refused(NOT_PERMITTED, "message", "clear", "-q", name, credentials=_with(sas))
 
@@ -198,41 +192,6 @@ def an_account_key_with_an_endpoint():
     with queue("m") as name:
         named = ("--account-name", suite.ACCOUNT, "--account-key", suite.KEY, "--queue-endpoint", suite.ENDPOINT)
         equal(peek(name, credentials=named), ["m"])
-
-
-def cors_rules_are_added_listed_and_cleared():
-    az("cors", "clear", "--services", "q")
-    try:
-        az("cors", "add", "--services", "q", "--methods", "GET", "PUT", "--origins", "https://www.example.com",
-           "--allowed-headers", "x-ms-*", "--exposed-headers", "x-ms-request-id", "--max-age", "60")
-        listed = json.dumps(az("cors", "list", "--services", "q"))
-        for part in ("https://www.example.com", "GET", "PUT", "x-ms-*", "x-ms-request-id", "60"):
-            assert part in listed, f"{part} is not in {listed}"
-    finally:
-        az("cors", "clear", "--services", "q")
-    equal(az("cors", "list", "--services", "q"), [])
-
-
-def logging_is_updated_shown_and_turned_off():
-    try:
-        az("logging", "update", "--services", "q", "--log", "rw", "--retention", "5")
-        shown = az("logging", "show", "--services", "q")["queue"]
-        equal((shown["read"], shown["write"], shown["delete"]), (True, True, False))
-        equal(shown["retentionPolicy"], {"days": 5, "enabled": True})
-    finally:
-        az("logging", "off", "--services", "q")
-    shown = az("logging", "show", "--services", "q")["queue"]
-    equal((shown["read"], shown["write"], shown["delete"]), (False, False, False))
-
-
-def metrics_are_updated_and_shown():
-    try:
-        az("metrics", "update", "--services", "q", "--minute", "true", "--api", "true", "--retention", "5")
-        shown = az("metrics", "show", "--services", "q")["queue"]
-        equal((shown["minute"]["enabled"], shown["minute"]["includeApis"]), (True, True))
-    finally:
-        az("metrics", "update", "--services", "q", "--minute", "false", "--retention", "0")
-    equal(az("metrics", "show", "--services", "q")["queue"]["minute"]["enabled"], False)
 
 
 def the_secondary_answers_with_statistics():
@@ -257,9 +216,7 @@ CASES = [
     a_generated_signature_of_a_policy_is_revoked_with_it,
     an_account_signature,
     an_account_key_with_an_endpoint,
-    cors_rules_are_added_listed_and_cleared,
-    logging_is_updated_shown_and_turned_off,
-    metrics_are_updated_and_shown,
+    *properties_cases("queue"),
     the_secondary_answers_with_statistics,
 ]
 

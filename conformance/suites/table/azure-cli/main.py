@@ -1,11 +1,11 @@
 """azure-cli: `az storage table`, `entity`, `cors`, `logging` and `metrics`, one process a command as in a script."""
 
 import json
-from datetime import datetime, timedelta, timezone
 
 import indexes
 import suite
-from az import BY_CONNECTION_STRING, CONFIGURATION, NOT_AUTHENTICATED, NOT_PERMITTED, az, invoke, refused
+from az import BY_CONNECTION_STRING, CONFIGURATION, NOT_AUTHENTICATED, NOT_PERMITTED, az, in_an_hour, invoke, refused
+from az_properties import properties_cases
 from commands import insert, query, rows, show, table
 from suite import equal
 
@@ -181,19 +181,15 @@ def _with(sas):
     return ("--table-endpoint", suite.ENDPOINT, "--sas-token", sas)
 
 
-def _in_an_hour():
-    return f"{datetime.now(timezone.utc) + timedelta(hours=1):%Y-%m-%dT%H:%MZ}"
-
-
 def a_generated_signature_allows_what_it_names():
     with table() as name:
         insert(name, "V=1")
-        reader = _with(_signature(name, "--permissions", "r", "--expiry", _in_an_hour()))
+        reader = _with(_signature(name, "--permissions", "r", "--expiry", in_an_hour()))
         equal(show(name, credentials=reader)["V"], 1)
         equal(rows(query(name, credentials=reader)), ["r"])
         change = ["entity", "insert", "-t", name, "-e", "PartitionKey=p", "RowKey=new", "--if-exists", "merge"]
         refused(NOT_PERMITTED, *change, credentials=reader)
-        writer = _with(_signature(name, "--permissions", "au", "--expiry", _in_an_hour()))
+        writer = _with(_signature(name, "--permissions", "au", "--expiry", in_an_hour()))
         az(*change, credentials=writer)
         refused(NOT_PERMITTED, "entity", "query", "-t", name, credentials=writer)
         expired = _with(_signature(name, "--permissions", "r", "--expiry", "2021-01-01T00:00Z"))
@@ -205,7 +201,7 @@ def a_generated_signature_is_held_to_its_range():
         for partition in "abc":
             insert(name, partition=partition)
         ranged = _with(_signature(
-            name, "--permissions", "r", "--expiry", _in_an_hour(), "--start-pk", "b", "--start-rk", "", "--end-pk", "b",
+            name, "--permissions", "r", "--expiry", in_an_hour(), "--start-pk", "b", "--start-rk", "", "--end-pk", "b",
             "--end-rk", "z",
         ))
         equal([one["PartitionKey"] for one in query(name, credentials=ranged)["items"]], ["b"])
@@ -224,7 +220,7 @@ def a_generated_signature_of_a_policy_is_revoked_with_it():
 def a_connection_string_with_a_signature():
     with table() as name:
         insert(name, "V=1")
-        sas = _signature(name, "--permissions", "r", "--expiry", _in_an_hour())
+        sas = _signature(name, "--permissions", "r", "--expiry", in_an_hour())
         string = ("--connection-string", f"TableEndpoint={suite.ENDPOINT};SharedAccessSignature={sas}")
         equal(show(name, credentials=string)["V"], 1)
 
@@ -236,42 +232,6 @@ def an_account_key_with_an_endpoint():
             "--account-name", suite.ACCOUNT, "--account-key", suite.KEY, "--table-endpoint", suite.ENDPOINT,
         )
         equal(show(name, credentials=named)["V"], 1)
-
-
-def cors_rules_are_added_listed_and_cleared():
-    az("cors", "clear", "--services", "t")
-    try:
-        az("cors", "add", "--services", "t", "--methods", "GET", "PUT", "--origins", "https://www.example.com",
-           "--allowed-headers", "x-ms-*", "--exposed-headers", "etag", "--max-age", "60")
-        listed = json.dumps(az("cors", "list", "--services", "t"))
-        for part in ("https://www.example.com", "GET", "PUT", "x-ms-*", "etag", "60"):
-            assert part in listed, f"{part} is not in {listed}"
-    finally:
-        az("cors", "clear", "--services", "t")
-    equal(az("cors", "list", "--services", "t"), [])
-
-
-def logging_is_updated_shown_and_turned_off():
-    try:
-        az("logging", "update", "--services", "t", "--log", "rw", "--retention", "5")
-        shown = az("logging", "show", "--services", "t")["table"]
-        equal((shown["read"], shown["write"], shown["delete"]), (True, True, False))
-        equal(shown["retentionPolicy"], {"days": 5, "enabled": True})
-    finally:
-        az("logging", "off", "--services", "t")
-    shown = az("logging", "show", "--services", "t")["table"]
-    equal((shown["read"], shown["write"], shown["delete"]), (False, False, False))
-
-
-def metrics_are_updated_and_shown():
-    try:
-        az("metrics", "update", "--services", "t", "--minute", "true", "--api", "true", "--retention", "5")
-        shown = az("metrics", "show", "--services", "t")["table"]
-        equal((shown["minute"]["enabled"], shown["minute"]["includeApis"]), (True, True))
-        equal(shown["minute"]["retentionPolicy"], {"days": 5, "enabled": True})
-    finally:
-        az("metrics", "update", "--services", "t", "--minute", "false", "--retention", "0")
-    equal(az("metrics", "show", "--services", "t")["table"]["minute"]["enabled"], False)
 
 
 def the_secondary_answers_with_statistics():
@@ -297,9 +257,7 @@ CASES = [
     a_generated_signature_of_a_policy_is_revoked_with_it,
     a_connection_string_with_a_signature,
     an_account_key_with_an_endpoint,
-    cors_rules_are_added_listed_and_cleared,
-    logging_is_updated_shown_and_turned_off,
-    metrics_are_updated_and_shown,
+    *properties_cases("table"),
     the_secondary_answers_with_statistics,
 ]
 
