@@ -4,7 +4,8 @@
 //! and no later rule is tried when they fail. A request that no rule matches is still served, only
 //! without the headers that would let the browser show the answer to the page.
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::xml::service_properties::CorsRule;
 
 /// The headers of a successful preflight, `Access-Control-` left off.

@@ -7,6 +7,7 @@ mod append;
 pub mod auth;
 pub mod cors;
 pub mod error;
+pub mod error_code;
 pub mod explain;
 mod name_list;
 pub mod queue;
@@ -19,7 +20,8 @@ pub mod verb;
 pub mod version;
 pub mod xml;
 
-pub use error::{ErrorCode, StorageError};
+pub use error::StorageError;
+pub use error_code::ErrorCode;
 pub use refusal::RefusalReason;
 pub use service::Service;
 pub use ticks::Ticks;

@@ -3,7 +3,7 @@
 //! Clients are told a code, and strangers learn nothing more from it. Most codes say the reason as well; of those that
 //! stand for several, whoever makes the error says which one it is.
 
-use crate::error::ErrorCode;
+use crate::error_code::ErrorCode;
 
 /// Declares the closed set of reasons, each with its word in logs and metrics.
 macro_rules! refusal_reasons {

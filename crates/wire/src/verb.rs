@@ -2,7 +2,8 @@
 //! real verb in `X-HTTP-Method`. Signatures use the verb on the request line, so the caller keeps
 //! that one too.
 
-use crate::error::{ErrorCode, Result};
+use crate::error::Result;
+use crate::error_code::ErrorCode;
 
 /// What a request wants to do with its resource. `MERGE` and `PATCH` are the same verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 
 /// A version of the service, `YYYY-MM-DD`. Every date is served; versions compare by date.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

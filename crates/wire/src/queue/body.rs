@@ -7,7 +7,8 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesRef, Event};
 
 use super::message::TEXT_BYTES_MAX;
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::xml::document::{
     BYTE_ORDER_MARK, fault_at, first_not_xml, is_xml_char, line_and_position,
 };

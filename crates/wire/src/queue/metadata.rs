@@ -1,6 +1,7 @@
 //! The metadata of a queue: names and values that a client keeps with it, sent and answered as headers.
 
-use crate::error::{ErrorCode, Result};
+use crate::error::Result;
+use crate::error_code::ErrorCode;
 
 /// What header names of metadata begin with. `x-ms-meta` alone is none: a client sends it by mistake.
 pub const HEADER_PREFIX: &str = "x-ms-meta-";

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 
 /// Characters of a name.
 pub const NAME_CHARS_MIN: usize = 3;

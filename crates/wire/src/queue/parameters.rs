@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::uri::QueryString;
 use crate::uri::query::TIMEOUT_SECONDS_MAX;
 use crate::version::ServiceVersion;

@@ -7,7 +7,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::ticks::Ticks;
 
 const CONSTANTS: [u8; 8] = [3, 0, 0, 0, 0, 0, 0, 0];

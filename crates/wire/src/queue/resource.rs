@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::names::QueueName;
-use crate::error::{ErrorCode, Result};
+use crate::error::Result;
+use crate::error_code::ErrorCode;
 use crate::uri::percent;
 
 /// What a path addresses.

@@ -11,7 +11,8 @@ use base64::alphabet::Alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::table::names::{KEY_UNITS_MAX, TableName, key_problem};
 
 /// The version of the form; the service has no other.

@@ -5,7 +5,8 @@
 
 use std::borrow::Cow;
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 
 /// The longest date text inside an ETag: 28 characters from here, some more from clients that add
 /// an offset.

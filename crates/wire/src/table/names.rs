@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 
 /// The shortest name of a table.
 pub(crate) const TABLE_NAME_LEN_MIN: usize = 3;

@@ -6,7 +6,8 @@
 //! `Accept` (the legacy Node client posts its JSON batches with `Accept:
 //! application/atom+xml,application/xml`).
 
-use crate::error::{ErrorCode, Result};
+use crate::error::Result;
+use crate::error_code::ErrorCode;
 
 /// How much OData control information the client wants beside the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -7,7 +7,8 @@
 
 use std::borrow::Cow;
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::table::names::{KeyProblem, TableName, key_problem};
 use crate::uri::{percent, syntax_error};
 

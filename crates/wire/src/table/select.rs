@@ -2,7 +2,8 @@
 //!
 //! Names are not checked against anything: one that an entity lacks comes back as null.
 
-use crate::error::{ErrorCode, Result};
+use crate::error::Result;
+use crate::error_code::ErrorCode;
 use crate::name_list::NameList;
 
 /// Names of one `$select`, duplicates not counted.

@@ -9,7 +9,8 @@ use std::net::Ipv4Addr;
 
 use memchr::{memchr, memchr2};
 
-use crate::error::{ErrorCode, Result};
+use crate::error::Result;
+use crate::error_code::ErrorCode;
 
 /// What a name ends with when it means the read-only replica.
 const SECONDARY_SUFFIX: &str = "-secondary";

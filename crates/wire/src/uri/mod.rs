@@ -11,7 +11,8 @@ pub mod query;
 pub use address::{Address, AddressRules};
 pub use query::QueryString;
 
-use crate::error::{ErrorCode, StorageError};
+use crate::error::StorageError;
+use crate::error_code::ErrorCode;
 
 /// The answer to a path or query string that cannot be read.
 pub(crate) fn syntax_error() -> StorageError {

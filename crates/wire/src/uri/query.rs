@@ -10,7 +10,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{percent, syntax_error};
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 
 /// Parameters in one query string; a query with every known option and a SAS has fewer than thirty.
 pub const PARAMETERS_MAX: usize = 64;

@@ -6,7 +6,8 @@ use super::document::{
 };
 use crate::auth::policy::{AccessPolicy, SignedIdentifier};
 use crate::auth::sas::Permissions;
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::ticks::Ticks;
 
 /// Policies per table.

@@ -10,7 +10,8 @@ use quick_xml::Reader;
 use quick_xml::escape::partial_escape;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 
 /// Deeper than any document of the service (4 levels), and shallow enough to bound the stack of
 /// open elements.

@@ -1,7 +1,8 @@
 //! The bodies of errors in XML: the OData error document of tables, and the plain one of queues and blobs.
 
 use super::document::{self, BYTE_ORDER_MARK, DECLARATION, escape, is_xml_char, write_leaf};
-use crate::error::{AUTHENTICATION_ERROR_DETAIL, ErrorCode, StorageError};
+use crate::error::{AUTHENTICATION_ERROR_DETAIL, StorageError};
+use crate::error_code::ErrorCode;
 
 /// Writes the document. `time` has seven fraction digits; the request id is the one of
 /// `x-ms-request-id`.

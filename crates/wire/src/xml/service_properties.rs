@@ -9,7 +9,8 @@ use super::document::{
     self, BYTE_ORDER_MARK, Children, DECLARATION, Element, invalid, write_close, write_leaf,
     write_open,
 };
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 
 /// CORS rules per service.
 pub const CORS_RULES_MAX: usize = 5;

@@ -5,7 +5,8 @@ use super::fields::{Field, SasFields};
 use super::malformed;
 use super::need::{Need, check_permissions};
 use super::values::{Permissions, ResourceTypes, SasVersion, Services};
-use crate::error::{ErrorCode, Result};
+use crate::error::Result;
+use crate::error_code::ErrorCode;
 
 /// What only an account token says.
 #[derive(Clone, Copy, Debug)]

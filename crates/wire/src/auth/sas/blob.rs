@@ -5,7 +5,8 @@ use super::fields::{Field, SasFields};
 use super::need::{Need, check_permissions};
 use super::values::{Permissions, ResourceTypes, SasVersion};
 use super::{malformed, refused};
-use crate::error::{ErrorCode, Result};
+use crate::error::Result;
+use crate::error_code::ErrorCode;
 use crate::refusal::RefusalReason;
 use crate::service::Service;
 

@@ -10,7 +10,8 @@ use super::blob::{self, BlobSasResource, ResponseHeaders};
 use super::ranges::KeyRangeLimit;
 use super::values::{Permissions, ResourceTypes};
 use super::{account, queue, table};
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::refusal::RefusalReason;
 
 /// What the holder of a valid token may do.

@@ -31,7 +31,8 @@ pub use values::{IpRange, Permissions, Protocols, ResourceTypes, SasVersion, Ser
 
 use std::borrow::Cow;
 
-use crate::error::{ErrorCode, StorageError};
+use crate::error::StorageError;
+use crate::error_code::ErrorCode;
 use crate::refusal::RefusalReason;
 
 /// The refusal of a token that cannot be read. What is wrong with it is told: it is what the client sent.

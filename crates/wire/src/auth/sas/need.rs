@@ -1,7 +1,8 @@
 //! The letters that an operation needs of a token.
 
 use super::values::Permissions;
-use crate::error::{ErrorCode, Result};
+use crate::error::Result;
+use crate::error_code::ErrorCode;
 
 /// The letters that an operation needs: all of one set, or all of another.
 #[derive(Clone, Copy)]

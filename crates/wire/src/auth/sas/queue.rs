@@ -4,7 +4,8 @@ use super::access::{Access, QueueAccess};
 use super::fields::SasFields;
 use super::need::{Need, check_permissions};
 use super::values::{Permissions, ResourceTypes, SasVersion};
-use crate::error::{ErrorCode, Result};
+use crate::error::Result;
+use crate::error_code::ErrorCode;
 use crate::service::Service;
 
 impl QueueAccess {

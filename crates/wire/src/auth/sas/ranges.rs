@@ -126,7 +126,7 @@ impl KeyBound {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorCode;
+    use crate::error_code::ErrorCode;
 
     fn range(spk: &str, srk: &str, epk: &str, erk: &str) -> KeyRangeLimit {
         let some = |text| if text == "-" { None } else { Some(text) };

@@ -6,7 +6,8 @@ use super::need::{Need, check_permissions};
 use super::ranges::KeyRangeLimit;
 use super::refused;
 use super::values::{Permissions, SasVersion};
-use crate::error::{ErrorCode, Result};
+use crate::error::Result;
+use crate::error_code::ErrorCode;
 use crate::refusal::RefusalReason;
 use crate::service::Service;
 

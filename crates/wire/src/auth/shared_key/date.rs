@@ -58,7 +58,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::error::ErrorCode;
+    use crate::error_code::ErrorCode;
 
     const DATE: &str = "Thu, 03 Sep 2020 18:50:45 GMT";
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::Authorization;
 use super::*;
 use crate::auth::key::tests::dev_key;
-use crate::error::ErrorCode;
+use crate::error_code::ErrorCode;
 
 const ACCOUNT: &str = "devstoreaccount1";
 const X_MS_DATE: (&str, &str) = ("x-ms-date", "Mon, 16 Nov 2026 12:00:00 GMT");

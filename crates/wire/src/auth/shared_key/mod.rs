@@ -18,7 +18,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::key::Signature;
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::refusal::RefusalReason;
 
 /// What the `Authorization` header says.

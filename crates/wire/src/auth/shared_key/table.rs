@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::auth::key::tests::dev_key;
-    use crate::error::ErrorCode;
+    use crate::error_code::ErrorCode;
 
     const DATE: &str = "Thu, 03 Sep 2020 18:50:45 GMT";
 

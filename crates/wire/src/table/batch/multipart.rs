@@ -4,7 +4,8 @@
 //! Line ends may be CRLF or a bare LF. Folded header lines and transfer encodings are not read: no
 //! client sends them.
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 
 /// Bytes in a boundary. RFC 2046 says 70; some slack costs nothing.
 const BOUNDARY_LEN_MAX: usize = 200;

@@ -7,7 +7,8 @@
 //! must not be executed as if it were the whole.
 
 use super::multipart::{self, Parts, malformed};
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::table::ResourcePath;
 use crate::uri::QueryString;
 use crate::uri::address::split_inner_url;

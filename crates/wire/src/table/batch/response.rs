@@ -240,7 +240,7 @@ fn reason(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorCode;
+    use crate::error_code::ErrorCode;
 
     const BATCH_ID: &str = "6f1e3e5c-5a57-4f05-8c3b-1d9b3f6f7a10";
     const CHANGESET_ID: &str = "0c2bcb5f-6a51-4a3d-9f5e-7a9a3f3f0b22";

@@ -4,7 +4,8 @@
 //! it stands. Blanks separate tokens and mean nothing else, so that none is needed next to a parenthesis.
 
 use super::expr::Literal;
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::table::stored::{EdmType, parse_guid};
 use crate::ticks::Ticks;
 

@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 
 use super::expr::{Comparison, Expr, Literal, Operator};
 use super::lexer::{Lexer, Spanned, Token};
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 
 /// Levels of a filter's tree. Everything that visits a tree recurses, and this keeps the stack small; the
 /// filters that clients write stay below ten.

@@ -11,7 +11,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use memchr::memchr;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::name_list::NameList;
 use crate::table::names::KeyName;
 use crate::table::stored::{EdmType, EntityWriter, PROPERTIES_MAX, Value};

@@ -2,7 +2,8 @@
 
 use super::entity::{EntityRef, Property};
 use super::value::{EdmType, Value};
-use crate::error::{ErrorCode, Result, StorageError};
+use crate::error::{Result, StorageError};
+use crate::error_code::ErrorCode;
 use crate::ticks::Ticks;
 
 /// Properties of one entity, the three system properties not counted.
