@@ -14,7 +14,7 @@ pub struct SignedRequest<'a> {
     pub verb: &'a str,
     pub content_md5: &'a str,
     pub content_type: &'a str,
-    /// The value of `x-ms-date`, else of `Date`; see [`signed_date`].
+    /// The value of `x-ms-date`, else of `Date`; see [`signed_date`](super::signed_date).
     pub date: &'a str,
     /// The account's primary name.
     pub account: &'a str,

@@ -1,6 +1,6 @@
 //! `$filter`: text to tree, tree to key spans and a program over encoded entities.
 //!
-//! A filter is [parsed](parse) into an [`Expr`], and the expression becomes a [`Plan`]: the spans of entity
+//! A filter is [parsed](fn@parse) into an [`Expr`], and the expression becomes a [`Plan`]: the spans of entity
 //! keys that can hold a match, and a [`Program`] for what the spans do not say. The grammar is small, the
 //! typing is the service's own (a literal widens to the property's type, a property never widens, a missing
 //! property fails every comparison), and both are written down in `docs/compatibility.md`.
