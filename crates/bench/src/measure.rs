@@ -77,6 +77,9 @@ pub struct Row {
     pub operations: u64,
     /// The median of the rounds.
     pub operations_per_second: f64,
+    /// Operations per second of each round; results that were kept before have none.
+    #[serde(default)]
+    pub round_rates: Vec<f64>,
     /// Entities written, read or examined.
     pub entities_per_second: f64,
     pub p50_micros: f64,
@@ -238,7 +241,7 @@ impl Row {
         let sum = |cpu: fn(&Tally) -> Option<f64>| rounds.iter().map(cpu).sum::<Option<f64>>();
         let per_operation = |seconds: Option<f64>| Some(seconds? * 1e6 / operations.max(1) as f64);
         let rates: Vec<_> = rounds.iter().map(Tally::operations_per_second).collect();
-        let operations_per_second = median(rates);
+        let operations_per_second = median(rates.clone());
         let entities_each = total.entities as f64 / operations.max(1) as f64;
         Self {
             workload: workload.to_owned(),
@@ -247,6 +250,7 @@ impl Row {
             loaded: contender.entities,
             operations,
             operations_per_second,
+            round_rates: rates,
             entities_per_second: operations_per_second * entities_each,
             p50_micros: total.latency.micros(0.50),
             p95_micros: total.latency.micros(0.95),
@@ -257,6 +261,23 @@ impl Row {
             stolen_max: host::most(rounds.iter().map(|round| round.stolen)),
             failures: total.failures,
         }
+    }
+}
+
+impl Row {
+    /// The rate as a multiple of another row's: the median of the rounds, each beside the same round of the other. A host that
+    /// is slow for a while is slow for both.
+    pub fn times(&self, other: &Self) -> Option<f64> {
+        if other.operations_per_second <= 0.0 {
+            return None;
+        }
+        let (rounds, others) = (&self.round_rates, &other.round_rates);
+        let is_paired = rounds.len() == others.len() && others.iter().all(|rate| *rate > 0.0);
+        let ratios: Vec<_> = rounds.iter().zip(others).map(|(own, other)| own / other).collect();
+        Some(match is_paired && !ratios.is_empty() {
+            true => median(ratios),
+            false => self.operations_per_second / other.operations_per_second,
+        })
     }
 }
 
@@ -303,6 +324,18 @@ mod tests {
         assert!((row.entities_per_second - 200.0).abs() < 1e-9);
         assert!((row.server_cpu_micros_per_operation.unwrap() - 40.0).abs() < 1e-9);
         assert!((row.p50_micros - 100.0).abs() < 2.0);
+    }
+
+    #[test]
+    fn rates_are_compared_round_by_round() {
+        let slow_at_last = [round(100, 1, None), round(120, 1, None), round(10, 1, None)];
+        let twice_as_fast = [round(200, 1, None), round(240, 1, None), round(20, 1, None)];
+        let (slow, fast) = (sum_up(&slow_at_last), sum_up(&twice_as_fast));
+        assert!((fast.times(&slow).unwrap() - 2.0).abs() < 1e-9);
+        // Without pairs the medians are compared.
+        let shorter = sum_up(&slow_at_last[..1]);
+        assert!((fast.times(&shorter).unwrap() - 2.0).abs() < 1e-9);
+        assert_eq!(fast.times(&Row::default()), None);
     }
 
     #[test]

@@ -63,8 +63,7 @@ impl CompareResult {
 
     /// How many times the rate of another server the service reached; `of` and `to` may be different workloads.
     pub fn ratio(&self, of: Workload, to: Workload, other: &str) -> Option<f64> {
-        let other = self.row(to, other)?.operations_per_second;
-        (other > 0.0).then_some(self.row(of, "tavola")?.operations_per_second / other)
+        self.row(of, "tavola")?.times(self.row(to, other)?)
     }
 }
 

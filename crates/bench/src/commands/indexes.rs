@@ -295,15 +295,18 @@ impl Bench<'_> {
 }
 
 impl IndexesResult {
+    fn row(&self, workload: &str, target: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.workload == workload && row.target == target)
+    }
+
     /// Operations per second of a row, if it is there.
     pub fn rate(&self, workload: &str, target: &str) -> Option<f64> {
-        let row = self.rows.iter().find(|row| row.workload == workload && row.target == target);
-        row.map(|row| row.operations_per_second)
+        self.row(workload, target).map(|row| row.operations_per_second)
     }
 
     /// The rate of a row (workload and target) in percent of another's.
     pub fn percent(&self, of: (&str, &str), base: (&str, &str)) -> Option<f64> {
-        Some(100.0 * self.rate(of.0, of.1)? / self.rate(base.0, base.1)?)
+        Some(100.0 * self.row(of.0, of.1)?.times(self.row(base.0, base.1)?)?)
     }
 
     pub fn table(&self) -> String {

@@ -258,8 +258,7 @@ pub fn ratios(rows: &[Row]) -> Vec<Option<f64>> {
     rows.iter()
         .map(|row| {
             let base = first(row).filter(|base| Some(&base.target) == name.as_ref())?;
-            (base.operations_per_second > 0.0)
-                .then(|| row.operations_per_second / base.operations_per_second)
+            row.times(base)
         })
         .collect()
 }

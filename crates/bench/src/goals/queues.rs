@@ -63,6 +63,7 @@ mod tests {
         Row {
             workload: workload.name().to_owned(),
             target: target.to_owned(),
+            operations_per_second: messages_per_second,
             entities_per_second: messages_per_second,
             ..Row::default()
         }

@@ -41,9 +41,11 @@ impl QueuesResult {
 
     /// Messages per second of the service with a short queue, as a multiple of another server's.
     pub fn ratio(&self, workload: QueueWorkload, other: &str) -> Option<f64> {
-        let rate = |target| Some(self.row(workload, target)?.entities_per_second);
-        let other = rate(other).filter(|rate| *rate > 0.0)?;
-        Some(rate("tavola")? / other)
+        let (own, other) = (self.row(workload, "tavola")?, self.row(workload, other)?);
+        let messages_each = |row: &Row| row.entities_per_second / row.operations_per_second;
+        let ratio = own.times(other)? * messages_each(own) / messages_each(other);
+        // Who did nothing has no messages in each operation.
+        ratio.is_finite().then_some(ratio)
     }
 
     /// Messages per second that are claimed by 32, as a multiple of those that are enqueued.
