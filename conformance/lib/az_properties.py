@@ -14,9 +14,9 @@ def properties_cases(service):
         az("cors", "clear", *services)
         try:
             az("cors", "add", *services, "--methods", "GET", "PUT", "--origins", "https://www.example.com",
-               "--allowed-headers", "x-ms-*", "--exposed-headers", "etag", "--max-age", "60")
+               "--allowed-headers", "x-ms-*", "--exposed-headers", "etag", "x-ms-request-id", "--max-age", "60")
             listed = json.dumps(az("cors", "list", *services))
-            for part in ("https://www.example.com", "GET", "PUT", "x-ms-*", "etag", "60"):
+            for part in ("https://www.example.com", "GET", "PUT", "x-ms-*", "etag", "x-ms-request-id", "60"):
                 assert part in listed, f"{part} is not in {listed}"
         finally:
             az("cors", "clear", *services)

@@ -33,12 +33,12 @@ def queue_name(prefix="q"):
 
 
 def report_client(package):
-    _append({"client": package, "version": importlib.metadata.version(package)})
+    append({"client": package, "version": importlib.metadata.version(package)})
 
 
 def report(case, error=None):
     detail = "".join(traceback.format_exception(error))[-4000:] if error else ""
-    _append({"case": case, "ok": error is None, "detail": detail})
+    append({"case": case, "ok": error is None, "detail": detail})
     print(f"{'ok    ' if error is None else 'FAILED'} {case}", flush=True)
     if error:
         print(detail, flush=True)
@@ -67,6 +67,7 @@ def equal(actual, expected, what=""):
     assert actual == expected, f"{what or 'value'}: got {actual!r:.500}, expected {expected!r:.500}"
 
 
-def _append(record):
+def append(record):
+    """Writes a line into the results."""
     with open(os.environ["TAVOLA_RESULTS"], "a") as results:
         results.write(json.dumps(record) + "\n")

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 
+import suite
+
 from .known import Known
 
 #: Long enough that things pile up for later requests, short enough that a divergence costs little.
@@ -25,6 +27,7 @@ class Run:
     side = None  #: The class of its servers.
     request = None  #: The class of its requests.
     scenario = None  #: The class that makes up requests: `next`, and `set_properties` for the service's own.
+    differences = None  #: The function that finds everything that differs between the answers of both sides.
     #: The headers with which its properties are read and written.
     properties_headers = []
     default_count = 3000
@@ -44,10 +47,6 @@ class Run:
 
     def mistakes(self, request, answer):
         """What is wrong with our own answer by the reference."""
-        raise NotImplementedError
-
-    def differences(self, request, answers):
-        """Everything that differs between the answers."""
         raise NotImplementedError
 
     def is_applied(self, answer):
@@ -94,7 +93,7 @@ class Run:
     def judge(self, request, answers):
         """The mistakes of our server by the reference, and the differences from Azurite that are not listed."""
         out = [("reference", mistake) for mistake in self.mistakes(request, answers[0])]
-        for difference in self.differences(request, answers):
+        for difference in self.differences(request, self.sides, answers):
             entry = self.known.find(difference)
             if entry is None:
                 out.append(("azurite", str(difference)))
@@ -163,17 +162,16 @@ def start_azurite(command, service):
     raise SystemExit("Azurite did not start")
 
 
-def main(kind, known_differences):
-    """A run of this kind, with the program of Azurite and its arguments on the command line."""
+def main(kind):
+    """A run of this kind, with the program of Azurite and its arguments on the command line. The list lies beside the suite's program."""
     seed = os.environ.get("DIFF_SEED") or str(DEFAULT_SEED)
     seed = random.SystemRandom().randrange(1_000_000) if seed == "random" else int(seed)
     count = int(os.environ.get("DIFF_COUNT") or kind.default_count)
-    account, key = os.environ["TAVOLA_ACCOUNT"], os.environ["TAVOLA_KEY"]
     print(f"DIFF_SEED={seed} DIFF_COUNT={count}", flush=True)
     azurite, endpoint = start_azurite(sys.argv[1:], kind.service)
-    ours = kind.side("tavola", os.environ["TAVOLA_ENDPOINT"], account, key)
-    theirs = kind.side("azurite", f"{endpoint}/{account}", account, key)
-    known = Known(known_differences)
+    ours = kind.side("tavola", suite.ENDPOINT, suite.ACCOUNT, suite.KEY)
+    theirs = kind.side("azurite", f"{endpoint}/{suite.ACCOUNT}", suite.ACCOUNT, suite.KEY)
+    known = Known(os.path.join(os.path.dirname(sys.argv[0]), "known-differences.toml"))
     run = kind([ours, theirs], known, seed)
     properties = lambda verb, **more: kind.request("properties", "keep", verb, "/", "restype=service&comp=properties", headers=kind.properties_headers, **more)
     kept, started = ours.send(properties("GET")), time.monotonic()
@@ -199,5 +197,4 @@ def main(kind, known_differences):
 
 
 def result(case, ok, detail):
-    with open(os.environ["TAVOLA_RESULTS"], "a", encoding="utf-8") as file:
-        file.write(json.dumps({"case": case, "ok": ok, "detail": detail}, ensure_ascii=False) + "\n")
+    suite.append({"case": case, "ok": ok, "detail": detail})

@@ -54,10 +54,12 @@ class Answer:
     def code(self):
         if self.status < 400:
             return ""
+        # With a mark before it JSON is none.
+        text = self.body.decode("utf-8", "replace")
         try:
-            return json.loads(self.text())["odata.error"]["code"]
+            return json.loads(text)["odata.error"]["code"]
         except (ValueError, KeyError, TypeError):
-            found = re.search(r"<(?:\w+:)?[cC]ode>([^<]*)<", self.text())
+            found = re.search(r"<(?:\w+:)?[cC]ode>([^<]*)<", text)
             return found[1] if found else (self.header("x-ms-error-code") or "")
 
     def brief(self):

@@ -1,7 +1,6 @@
 """The differential run of queues; see conformance/lib/differential."""
 
 import html
-import os
 import re
 
 import differential.run
@@ -12,6 +11,7 @@ from generate import Scenario
 
 class QueueRun(differential.run.Run):
     service, side, request, scenario = "queue", Side, Request, Scenario
+    differences = staticmethod(differences)
 
     def begin(self):
         name = self.fresh_name()
@@ -36,9 +36,6 @@ class QueueRun(differential.run.Run):
         if mistake := wrong_error(answer):
             yield mistake
 
-    def differences(self, request, answers):
-        return differences(request, self.sides, answers)
-
     def wrong_messages(self, request, answer):
         """How the messages of an answer differ from those of the model."""
         found = []
@@ -61,4 +58,4 @@ def wrong_error(answer):
 
 
 if __name__ == "__main__":
-    differential.run.main(QueueRun, os.path.join(os.path.dirname(os.path.abspath(__file__)), "known-differences.toml"))
+    differential.run.main(QueueRun)

@@ -19,6 +19,7 @@ REPRODUCED_MAX = int(os.environ.get("DIFF_REPRODUCED") or 60)
 
 class TableRun(differential.run.Run):
     service, side, request, scenario = "table", Side, Request, Scenario
+    differences = staticmethod(differences)
     properties_headers = [("Accept", "application/xml"), ("Content-Type", "application/xml")]
     default_count = 6000
 
@@ -54,9 +55,6 @@ class TableRun(differential.run.Run):
             return request.check(answer, self.sides[0])
         except (ValueError, KeyError, TypeError) as error:
             return f"unreadable answer ({error!r})"
-
-    def differences(self, request, answers):
-        return differences(request, self.sides, answers)
 
     def show(self, number, failure):
         """Prints what failed, with a reproduction."""
@@ -100,4 +98,4 @@ class TableRun(differential.run.Run):
 
 
 if __name__ == "__main__":
-    differential.run.main(TableRun, os.path.join(os.path.dirname(os.path.abspath(__file__)), "known-differences.toml"))
+    differential.run.main(TableRun)
