@@ -262,9 +262,7 @@ impl Row {
             failures: total.failures,
         }
     }
-}
 
-impl Row {
     /// The rate as a multiple of another row's: the median of the rounds, each beside the same round of the other. A host that
     /// is slow for a while is slow for both.
     pub fn times(&self, other: &Self) -> Option<f64> {

@@ -1,7 +1,9 @@
 //! What an operator looks at: metrics, logs, files that the server writes.
 
+use std::fmt::Debug;
 use std::io::BufReader;
 use std::net::{SocketAddr, TcpStream};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use crate::support::{Response, Server, http};
@@ -20,6 +22,13 @@ pub(crate) fn plain_get(address: SocketAddr, path: &str) -> Response {
 pub(crate) fn metrics(server: &Server) -> String {
     let admin = server.admin_address().expect("an admin port");
     plain_get(admin, "/metrics").expect(200).text().to_owned()
+}
+
+/// One of those figures.
+#[track_caller]
+pub(crate) fn figure<T: FromStr<Err: Debug>>(metrics: &str, name: &str) -> T {
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+    line.unwrap_or_else(|| panic!("{name} in\n{metrics}")).parse().expect("a number")
 }
 
 /// Waits until something is so.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::admin::{metrics, plain_get, wait_until};
+use super::admin::{figure, metrics, plain_get, wait_until};
 use crate::support::{Client, Launch, Server};
 
 fn start(launch: Launch) -> (Arc<Server>, Client) {
@@ -110,10 +110,7 @@ fn figures_of_engine_and_queries() {
     ] {
         assert!(metrics.contains(&line), "{line} in {metrics}");
     }
-    let value = |name: &str| {
-        let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
-        line.unwrap_or_else(|| panic!("{name} in {metrics}")).parse::<f64>().unwrap()
-    };
+    let value = |name| figure::<f64>(&metrics, name);
     assert!(value("tavola_engine_commit_seconds_count") >= 4.0);
     assert!(value("tavola_engine_commit_seconds_sum") > 0.0);
     assert!(value("tavola_engine_journal_bytes") > 0.0);
@@ -133,12 +130,8 @@ fn syncs_are_timed_while_there_are_commits() {
     client.new_table();
     let seconds = wait_until("a sync", || {
         let metrics = metrics(&server);
-        let value = |name: &str| {
-            let line = metrics.lines().find_map(|line| line.strip_prefix(name));
-            line.unwrap_or_else(|| panic!("{name} in {metrics}")).parse::<f64>().unwrap()
-        };
-        let is_timed = value("tavola_engine_sync_seconds_count ") > 0.0;
-        is_timed.then(|| value("tavola_engine_sync_seconds_sum "))
+        let is_timed = figure::<u64>(&metrics, "tavola_engine_sync_seconds_count") > 0;
+        is_timed.then(|| figure::<f64>(&metrics, "tavola_engine_sync_seconds_sum"))
     });
     assert!(seconds > 0.0);
     assert_eq!(files(), files_before);

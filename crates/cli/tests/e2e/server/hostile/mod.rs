@@ -26,6 +26,7 @@ use serde_json::{Map, Value, json};
 use tavola_wire::auth::AccountKey;
 use tavola_wire::auth::sas::{AccountSasSpec, Permissions, ResourceTypes};
 
+use super::admin::{figure, plain_get};
 use crate::support::{ACCOUNT, Client, KEY, Launch, Response, Server, http, minutes_from_now};
 use bystander::Bystander;
 use memory::Memory;
@@ -133,13 +134,7 @@ impl Target {
 
     /// A figure of the admin port.
     fn metric(&self, name: &str) -> u64 {
-        let address = self.admin_address();
-        let mut stream = BufReader::new(TcpStream::connect(address).expect("a connection"));
-        let headers = [("Host".to_owned(), address.to_string())];
-        http::write(stream.get_mut(), "GET", "/metrics", &headers, b"").unwrap();
-        let text = http::read(&mut stream).unwrap().expect(200).text().to_owned();
-        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
-        line.unwrap_or_else(|| panic!("{name} in\n{text}")).parse().expect("a number")
+        figure(plain_get(self.admin_address(), "/metrics").expect(200).text(), name)
     }
 
     /// Waits until a figure has come to lie within these.
