@@ -111,19 +111,60 @@ impl Contender {
         duration: Duration,
         seed: u64,
     ) -> Tally {
+        self.keep_busy(job, &mut self.clients(job, connections), duration, seed).await
+    }
+
+    /// Measures several jobs in slices, by turns forth and back, after one slice of each that does not count. What comes and
+    /// goes on the machine within a second meets all of them.
+    pub async fn measure_in_slices<J: Job>(
+        &self,
+        jobs: &[Arc<J>],
+        connections: usize,
+        slice: Duration,
+        slices: u64,
+        seed: u64,
+    ) -> Vec<Vec<Tally>> {
+        let mut clients: Vec<_> = jobs.iter().map(|job| self.clients(job, connections)).collect();
+        let mut tallies = vec![Vec::new(); jobs.len()];
+        for number in 0..=slices {
+            for place in in_turn(jobs.len(), number) {
+                let seed = seed.wrapping_mul(slices + 1).wrapping_add(number);
+                let (job, clients) = (&jobs[place], &mut clients[place]);
+                tallies[place].push(self.keep_busy(job, clients, slice, seed).await);
+            }
+        }
+        for tallies in &mut tallies {
+            tallies.remove(0);
+        }
+        tallies
+    }
+
+    fn clients<J: Job>(&self, job: &Arc<J>, connections: usize) -> Vec<Client> {
+        (0..connections).map(|_| job.client(&self.target)).collect()
+    }
+
+    async fn keep_busy<J: Job>(
+        &self,
+        job: &Arc<J>,
+        clients: &mut Vec<Client>,
+        duration: Duration,
+        seed: u64,
+    ) -> Tally {
         let cpu_before = (self.cpu(), process::cpu_seconds(std::process::id()));
         let start = Instant::now();
         let end = start + duration;
-        let mut workers = Vec::with_capacity(connections);
-        for index in 0..connections {
-            let client = job.client(&self.target);
+        let mut workers = Vec::with_capacity(clients.len());
+        for (index, client) in clients.drain(..).enumerate() {
             let random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(index as u64));
             workers.push(tokio::spawn(keep_busy(client, random, job.clone(), self.is_bare, end)));
         }
         let mut tally = Tally::default();
         for worker in workers {
             match worker.await {
-                Ok(part) => tally.add(&part),
+                Ok((client, part)) => {
+                    clients.push(client);
+                    tally.add(&part);
+                }
                 Err(panic) => tally.fail(panic.to_string()),
             }
         }
@@ -170,19 +211,28 @@ impl Contender {
     }
 }
 
+/// Forth in one round and back in the next, so that nothing is always measured in the wake of the same.
+pub fn in_turn(count: usize, round: u64) -> Vec<usize> {
+    let mut places: Vec<_> = (0..count).collect();
+    if round % 2 == 1 {
+        places.reverse();
+    }
+    places
+}
+
 async fn keep_busy<J: Job>(
     mut client: Client,
     mut random: Random,
     job: Arc<J>,
     is_bare: bool,
     end: Instant,
-) -> Tally {
+) -> (Client, Tally) {
     let mut tally = Tally::default();
     let mut failures_in_a_row = 0;
     loop {
         let start = Instant::now();
         if start >= end || failures_in_a_row == FAILURES_IN_A_ROW_MAX || !job.begin() {
-            return tally;
+            return (client, tally);
         }
         match job.perform(&mut client, &mut random, is_bare).await {
             Ok(entities) => {

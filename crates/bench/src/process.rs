@@ -10,7 +10,10 @@ const TICKS_PER_SECOND: f64 = 100.0;
 const BLOCK_BYTES: u64 = 512;
 /// A process that used less of a core than this rests.
 const RESTING_SHARE: f64 = 0.03;
-const RESTING_FOR: Duration = Duration::from_millis(500);
+const RESTING_LOOK: Duration = Duration::from_millis(500);
+/// Looks in a row that must find nothing. The service begins to compact when nothing was written for a second: who looks
+/// for a shorter time takes the pause before it for rest.
+const RESTING_LOOKS: u32 = 4;
 
 /// CPU seconds that a process has used, in user and in system mode; `None` when there is no such process.
 pub fn cpu_seconds(pid: u32) -> Option<f64> {
@@ -65,10 +68,13 @@ pub fn wait_until_resting(pids: &[u32], at_most: Duration) -> bool {
     }
     let start = Instant::now();
     let used = || pids.iter().filter_map(|pid| cpu_seconds(*pid)).sum::<f64>();
+    let used_max = RESTING_SHARE * RESTING_LOOK.as_secs_f64() + 1.0 / TICKS_PER_SECOND;
+    let mut looks = 0;
     while start.elapsed() < at_most {
         let before = used();
-        std::thread::sleep(RESTING_FOR);
-        if used() - before <= RESTING_SHARE * RESTING_FOR.as_secs_f64() + 1.0 / TICKS_PER_SECOND {
+        std::thread::sleep(RESTING_LOOK);
+        looks = if used() - before <= used_max { looks + 1 } else { 0 };
+        if looks == RESTING_LOOKS {
             return true;
         }
     }

@@ -12,8 +12,9 @@ use super::run::side_by_side;
 use super::{Setting, let_rest, runtime};
 use crate::entity::Keys;
 use crate::goals;
+use crate::host::undisturbed;
 use crate::load::load;
-use crate::measure::{Contender, Row, Tally};
+use crate::measure::{Contender, Row, Tally, in_turn};
 use crate::request::Client;
 use crate::workload::{Work, Workload};
 
@@ -32,6 +33,10 @@ const COUNTS: [usize; 4] = [0, 1, 4, 8];
 
 /// Tables whose entities are merged, with no index and with one.
 const MERGED: [&str; 2] = ["merges0", "merges1"];
+
+/// Parts of a round in which works take turns that are compared to within a few percent: the speed of a machine changes by
+/// more than that from one second to the next.
+const SLICES: u64 = 10;
 
 const BUILT_POLL: Duration = Duration::from_millis(20);
 
@@ -86,15 +91,6 @@ struct Bench<'o> {
     rows: Vec<Row>,
 }
 
-/// Forth in one round and back in the next, so that nothing is always measured in the wake of the same.
-fn in_turn(count: usize, round: u64) -> Vec<usize> {
-    let mut places: Vec<_> = (0..count).collect();
-    if round % 2 == 1 {
-        places.reverse();
-    }
-    places
-}
-
 impl Bench<'_> {
     fn run(&mut self) -> anyhow::Result<IndexesResult> {
         let entities = self.options.entities;
@@ -126,7 +122,8 @@ impl Bench<'_> {
         self.build(MIDDLE, "ByBucket", "Bucket", "Quantity")?;
         self.measure("tavola", vec![middle(Workload::ByBucketCovered)], self.options.connections)?;
         let get_p99_factor_beside_build = self.beside_a_build()?;
-        self.writes()?;
+        self.inserts()?;
+        self.merges()?;
         let rows = std::mem::take(&mut self.rows);
         Ok(IndexesResult {
             entities,
@@ -168,7 +165,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Measures the works in turn, round by round.
+    /// Measures the works in turn.
     fn measure(
         &mut self,
         target: &str,
@@ -182,12 +179,15 @@ impl Bench<'_> {
     fn measure_each(&mut self, works: Vec<(&str, Work)>, connections: usize) -> anyhow::Result<()> {
         let works: Vec<_> =
             works.into_iter().map(|(target, work)| (target, Arc::new(work))).collect();
+        let jobs: Vec<_> = works.iter().map(|(_, work)| Arc::clone(work)).collect();
         let mut tallies = vec![Vec::<Tally>::new(); works.len()];
-        let round = Duration::from_secs_f64(self.options.seconds);
         for number in 0..self.options.rounds {
-            for place in in_turn(works.len(), number) {
-                let tally = self.undisturbed(&works[place].1, connections, round, number)?;
-                tallies[place].push(tally);
+            let (slices, stolen) = undisturbed(
+                || let_rest(&[self.pid]),
+                || self.in_slices(&jobs, connections, number),
+            )?;
+            for (tallies, slices) in tallies.iter_mut().zip(slices) {
+                tallies.extend(slices.into_iter().map(|slice| Tally { stolen, ..slice }));
             }
         }
         for ((target, work), tallies) in works.iter().zip(&tallies) {
@@ -196,6 +196,20 @@ impl Bench<'_> {
             self.rows.push(row);
         }
         Ok(())
+    }
+
+    fn in_slices(
+        &self,
+        jobs: &[Arc<Work>],
+        connections: usize,
+        seed: u64,
+    ) -> anyhow::Result<Vec<Vec<Tally>>> {
+        let slice = Duration::from_secs_f64(self.options.seconds / SLICES as f64);
+        let measured = self.contender.measure_in_slices(jobs, connections, slice, SLICES, seed);
+        let tallies = self.runtime.block_on(measured);
+        let failed = tallies.iter().flatten().find(|tally| !tally.failures.is_empty());
+        ensure!(failed.is_none(), "operations failed: {:?}", failed.map(|tally| &tally.failures));
+        Ok(tallies)
     }
 
     /// Reads of the middle table alone, and while the large one is indexed.
@@ -228,10 +242,9 @@ impl Bench<'_> {
         Ok(beside / alone)
     }
 
-    /// Inserts and merges into tables with no index and with several.
-    fn writes(&mut self) -> anyhow::Result<()> {
+    /// Inserts into tables with no index and with several.
+    fn inserts(&mut self) -> anyhow::Result<()> {
         let mut inserts = vec![Vec::<Tally>::new(); COUNTS.len()];
-        let mut merges = vec![Vec::<Tally>::new(); 2];
         let round = Duration::from_secs_f64(self.options.seconds);
         let connections = self.options.connections;
         for number in 0..self.options.rounds {
@@ -242,27 +255,24 @@ impl Bench<'_> {
                 inserts[place].push(self.undisturbed(&work, connections, round, number)?);
                 self.runtime.block_on(self.client().drop_table(&table))?;
             }
-            for (indexes, table) in MERGED.into_iter().enumerate().filter(|_| number == 0) {
-                self.indexed_table(table, indexes)?;
-                self.load(table, MIDDLE_ENTITIES)?;
-            }
-            for place in in_turn(MERGED.len(), number) {
-                let work = Arc::new(Work::new(Workload::Merge, MERGED[place], MIDDLE_ENTITIES));
-                merges[place].push(self.undisturbed(&work, connections, round, number)?);
-            }
         }
         for (count, tallies) in COUNTS.into_iter().zip(&inserts) {
             let mut row = Row::new(&self.contender, "insert", connections, tallies);
             row.target = format!("{count} indexes");
             self.rows.push(row);
         }
-        for (count, tallies) in [0, 1].into_iter().zip(&merges) {
-            let mut row =
-                Row::new(&self.contender, "merge of other properties", connections, tallies);
-            row.target = format!("{count} indexes");
-            self.rows.push(row);
-        }
         Ok(())
+    }
+
+    /// Merges of properties that no index has, without an index and with one.
+    fn merges(&mut self) -> anyhow::Result<()> {
+        for (indexes, table) in MERGED.into_iter().enumerate() {
+            self.indexed_table(table, indexes)?;
+            self.load(table, MIDDLE_ENTITIES)?;
+        }
+        let merge = |table| Work::new(Workload::Merge, table, MIDDLE_ENTITIES);
+        let works = ["0 indexes", "1 indexes"].into_iter().zip(MERGED.map(merge)).collect();
+        self.measure_each(works, self.options.connections)
     }
 
     fn undisturbed(

@@ -95,11 +95,13 @@ pub fn runtime() -> anyhow::Result<Runtime> {
         .context("starting the runtime")
 }
 
-/// Lets a server finish what it does in the background, so that it does not weigh on the next measurement.
+/// Lets servers finish what they do in the background, and the system write what they have left to it, so that none of it
+/// weighs on the next measurement.
 pub fn let_rest(pids: &[u32]) {
     if !process::wait_until_resting(pids, RESTING_MAX) {
         println!("(still busy in the background after {} s)", RESTING_MAX.as_secs());
     }
+    process::write_back();
 }
 
 /// Whether a folder's files have stopped changing in size for a while, as they do once compaction is done.

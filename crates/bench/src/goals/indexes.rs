@@ -95,7 +95,7 @@ fn writes(result: &IndexesResult) -> Vec<Goal> {
         let what = format!("inserts with {}, of none", indexes.replace("1 indexes", "1 index"));
         goal(what, must, Some(aim), share, Unit::Percent, AtLeast)
     };
-    let merge = "merge of other properties";
+    let merge = "merge";
     vec![
         insert("1 indexes", 88.0, 93.0),
         insert("4 indexes", 65.0, 75.0),

@@ -20,7 +20,7 @@ use super::run::progress;
 use super::{Setting, Stage, let_rest, runtime};
 use crate::measure::{Row, Tally};
 use crate::queue::workload::QueueWorkload;
-use crate::{goals, process, servers};
+use crate::{goals, servers};
 
 /// Messages of a short queue.
 pub(crate) const SMALL: u64 = 10_000;
@@ -207,7 +207,6 @@ impl Bench<'_> {
         }
         let pids: Vec<_> = self.parties.iter().map(Party::pid).collect();
         let_rest(&pids);
-        process::write_back();
         Ok(())
     }
 
