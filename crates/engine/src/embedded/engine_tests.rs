@@ -343,7 +343,7 @@ async fn flush_rows(engine: &EmbeddedEngine) {
     flush(&engine.shared.store).await;
 }
 
-async fn flush(store: &Store) {
+pub(super) async fn flush(store: &Store) {
     store.start_flush().unwrap();
     while !store.is_flushed().unwrap() {
         tokio::task::yield_now().await;
@@ -352,7 +352,7 @@ async fn flush(store: &Store) {
 
 /// Waits for what must come; far longer than it takes.
 #[track_caller]
-fn until(is_so: impl Fn() -> bool) -> impl Future<Output = ()> {
+pub(super) fn until(is_so: impl Fn() -> bool) -> impl Future<Output = ()> {
     let place = std::panic::Location::caller();
     async move {
         for _ in 0..600 {
@@ -403,7 +403,7 @@ fn spawn_flushes(engine: &EmbeddedEngine) -> tokio::task::JoinHandle<()> {
     })
 }
 
-fn open(options: EmbeddedOptions) -> (EmbeddedEngine, tempfile::TempDir) {
+pub(super) fn open(options: EmbeddedOptions) -> (EmbeddedEngine, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     (EmbeddedEngine::open(folder.path(), options).unwrap(), folder)
 }

@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 use std::{fmt, io};
 
 use bytes::Bytes;
@@ -113,7 +114,9 @@ impl EmbeddedEngine {
             failures: Arc::clone(&failures),
             space: Arc::clone(&space),
             compacting: Wait::new("compaction"),
-            reclaiming: Wait::new("reclaiming deleted values"),
+            purging: Wait::new("compaction of what was deleted"),
+            rewriting: Wait::new("reclaiming deleted values"),
+            rests_until: Instant::now(),
             stats: Arc::clone(&stats),
         };
         let sink = StoreSink { store: Arc::clone(&store), space: Arc::clone(&space), nudge };
@@ -389,6 +392,9 @@ impl fmt::Debug for EmbeddedSnapshot {
 #[cfg(test)]
 #[path = "engine_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod tombstone_tests;
 
 #[cfg(all(test, unix))]
 #[path = "image_tests.rs"]

@@ -19,6 +19,17 @@ use crate::embedded::options::{BLOCK_BYTES, SEPARATE_VALUE_BYTES, STALE_SHARE};
 /// compaction step holds up the next one for less; the first level is four times this.
 const TABLE_BYTES: u64 = 32 * 1024 * 1024;
 
+/// Share of tombstones among all entries from which on they are a reason to compact. Each stands for one dead row, so at one
+/// tenth about a fifth of the store is garbage; and ten entries are read at most for each.
+pub(crate) const TOMBSTONE_SHARE_MAX: f64 = 0.1;
+
+/// Tables are not rewritten at once beyond this: no other compaction runs meanwhile, and writers stall when some
+/// twenty flushed memtables have piled up, which leaves about ten seconds.
+pub(crate) const REWRITE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// lsm-tree has seven.
+const LAST_LEVEL: usize = 6;
+
 /// From this level on tables are compressed, as fjall has it unless told otherwise.
 const COMPRESSED_FROM_LEVEL: u8 = 2;
 
@@ -34,6 +45,11 @@ const OVERHEAD_BYTES: u64 = 256 * 1024;
 
 pub(crate) fn leveled() -> Leveled {
     Leveled::default().with_table_target_size(TABLE_BYTES)
+}
+
+/// For what is deleted: its rows end with their tombstones in the last level, so no other may hold anything.
+pub(crate) fn flattening() -> Leveled {
+    leveled().with_l0_threshold(0)
 }
 
 /// For fjall's own thread, which shall flush: levels so large and so late that none ever needs compaction.
@@ -66,6 +82,16 @@ pub(crate) fn rewrite_bytes(tree: &AnyTree) -> fjall::Result<u64> {
     let version = tree.current_version();
     let table_bytes = version.iter_tables().map(|table| written_bytes(table, true, 0)).sum::<u64>();
     Ok(with_overhead(table_bytes + rewritten_value_bytes(tree, |_| true)?))
+}
+
+/// Which part of all entries are tombstones above the last level: those that compaction has not brought to what they delete.
+pub(crate) fn waiting_tombstone_share(tree: &AnyTree) -> f64 {
+    let version = tree.current_version();
+    let waiting = (0..LAST_LEVEL).filter_map(|level| version.level(level));
+    let waiting = waiting.flat_map(|level| level.iter()).flat_map(|run| run.iter());
+    let tombstones = waiting.map(Table::tombstone_count).sum::<u64>();
+    let entries = version.iter_tables().map(|table| table.metadata.item_count).sum::<u64>();
+    tombstones as f64 / entries.max(1) as f64
 }
 
 /// Bytes of separated values that no row refers to and that the next rewrite of all tables gives back.

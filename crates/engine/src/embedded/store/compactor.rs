@@ -9,6 +9,11 @@
 //! rows that are updated most, and a scan reads through all of them. While writes keep coming that is a fair price;
 //! when they pause, everything is compacted, so that a table that is only read is read at full speed.
 //!
+//! Levels are compacted by their size, and tombstones are small: those of a queue that was worked off, or of a table that was
+//! emptied entity by entity, would lie above what they delete for as long as little else is written, and both would keep
+//! their room. So when they are a good part of all rows, all levels are taken down to the last one, step by step, where
+//! deletions end with what they delete. That goes on beside writes, for a part of the time.
+//!
 //! Compaction is never a reason to stop: a step that there is no room for waits until there is; see [`DiskSpace`]. While the
 //! disk is nearly full, deletions are flushed and compacted as soon as they pause, so that they give room back.
 //!
@@ -23,6 +28,7 @@ use std::time::{Duration, Instant};
 use crate::embedded::commit::group::Admission;
 use crate::embedded::commit::group::{Failures, fail};
 use crate::embedded::stats::Stats;
+use crate::embedded::store::compaction::{REWRITE_BYTES_MAX, TOMBSTONE_SHARE_MAX};
 use crate::embedded::store::disk_space::DiskSpace;
 use crate::embedded::store::{Pace, Store};
 use crate::{Error, Result};
@@ -54,6 +60,13 @@ const RUNS_MAX: usize = 16;
 /// Stale separated values for which everything is rewritten while the disk is nearly full.
 const RECLAIM_BYTES_MIN: u64 = 1024 * 1024;
 
+/// The same while it is not.
+const RECLAIM_BYTES_MANY: u64 = 64 * 1024 * 1024;
+
+/// What is done for the sake of deletions while writes keep coming, and what rewrites everything, is left for this many
+/// times as long as a step of it took.
+const RESTS: u32 = 4;
+
 pub(crate) struct Compactor {
     pub(crate) store: Arc<Store>,
     /// A word whenever something was committed; ends with the committer.
@@ -62,7 +75,10 @@ pub(crate) struct Compactor {
     pub(crate) failures: Failures,
     pub(crate) space: Arc<DiskSpace>,
     pub(crate) compacting: Wait,
-    pub(crate) reclaiming: Wait,
+    pub(crate) purging: Wait,
+    pub(crate) rewriting: Wait,
+    /// When to do next what is not done all the time.
+    pub(crate) rests_until: Instant,
     pub(crate) stats: Arc<Stats>,
 }
 
@@ -99,8 +115,8 @@ impl Wait {
 #[derive(Clone, Copy)]
 enum Work {
     Compact(Pace),
-    /// The rewriting of everything, for the sake of separated values.
-    Reclaim,
+    /// For the sake of deletions and separated values that no level is compacted for.
+    Rewrite,
 }
 
 /// What came of an attempt.
@@ -133,8 +149,8 @@ impl Compactor {
     fn once(&mut self, pace: Pace) -> Result<()> {
         self.store.check_alive()?;
         match pace {
-            Pace::Busy => while self.attempt(Work::Compact(Pace::Busy))? == Step::Done {},
-            Pace::Quiet => self.compact_all()?,
+            Pace::Busy => self.keep_up()?,
+            Pace::Quiet | Pace::Thorough => self.compact_all()?,
         }
         self.store.count_deletions();
         Ok(())
@@ -151,6 +167,26 @@ impl Compactor {
         self.space.limit(limit);
     }
 
+    /// Compacts what has to be while writes keep coming, and then, for a part of the time, what is deleted.
+    fn keep_up(&mut self) -> Result<()> {
+        while self.attempt(Work::Compact(Pace::Busy))? == Step::Done {}
+        if self.has_rested() {
+            let started = Instant::now();
+            if self.purge_deletions()? == Step::Done {
+                self.rest(started);
+            }
+        }
+        Ok(())
+    }
+
+    fn has_rested(&self) -> bool {
+        Instant::now() >= self.rests_until
+    }
+
+    fn rest(&mut self, started: Instant) {
+        self.rests_until = Instant::now() + RESTS * started.elapsed();
+    }
+
     /// Compacts everything, as long as nothing is written.
     fn compact_all(&mut self) -> Result<()> {
         let mut step = Step::Done;
@@ -160,7 +196,10 @@ impl Compactor {
             let is_flushed = self.store.is_flushed()?;
             step = self.attempt(Work::Compact(Pace::Quiet))?;
             if step == Step::Nothing && is_flushed {
-                step = self.reclaim_values()?;
+                step = self.purge_deletions()?;
+            }
+            if step == Step::Nothing && is_flushed {
+                step = self.rewrite_everything()?;
             }
             self.store.set_compacted(is_flushed && step == Step::Nothing);
             // Writing goes on, so the pause is over.
@@ -186,15 +225,45 @@ impl Compactor {
         }
     }
 
-    /// While the disk is nearly full: rewrites everything for the sake of separated values that were deleted. fjall
-    /// deletes their files with the compaction after the one that dropped their rows, and there may be none.
-    fn reclaim_values(&mut self) -> Result<Step> {
-        let is_worthwhile = || self.store.reclaimable_value_bytes() >= RECLAIM_BYTES_MIN;
-        if !self.space.is_low() || !is_worthwhile() {
-            self.reclaiming.end();
+    /// Takes tombstones a step further down, where they are a good part of all rows.
+    fn purge_deletions(&mut self) -> Result<Step> {
+        if self.store.waiting_tombstone_share() < TOMBSTONE_SHARE_MAX {
+            self.purging.end();
             return Ok(Step::Nothing);
         }
-        self.attempt(Work::Reclaim)
+        // Flushed memtables first: while writes keep coming, some of them wait for others.
+        match self.attempt(Work::Compact(Pace::Quiet))? {
+            Step::Nothing => self.attempt(Work::Compact(Pace::Thorough)),
+            step => Ok(step),
+        }
+    }
+
+    /// Rewrites everything for the sake of separated values that were deleted: fjall deletes their files with the compaction
+    /// after the one that dropped their rows, and there may be none. Also for that of tombstones that have come to the last
+    /// level without meeting anything to delete, and of those that somebody still read what they deleted.
+    fn rewrite_everything(&mut self) -> Result<Step> {
+        if !self.is_rewrite_worthwhile() {
+            self.rewriting.end();
+            return Ok(Step::Nothing);
+        }
+        let started = Instant::now();
+        let step = self.attempt(Work::Rewrite)?;
+        self.rest(started);
+        Ok(step)
+    }
+
+    fn is_rewrite_worthwhile(&self) -> bool {
+        let store = &self.store;
+        let reclaimable = store.reclaimable_value_bytes();
+        if self.space.is_low() {
+            return reclaimable >= RECLAIM_BYTES_MIN;
+        }
+        let bytes = store.table_bytes();
+        let is_much_garbage = || {
+            store.tombstone_share() >= TOMBSTONE_SHARE_MAX
+                || reclaimable >= RECLAIM_BYTES_MANY.max(bytes / 4)
+        };
+        self.has_rested() && bytes <= REWRITE_BYTES_MAX && is_much_garbage()
     }
 
     /// Does the most urgent work of its kind, unless there is none, or no room for it.
@@ -206,8 +275,9 @@ impl Compactor {
 
     fn attempt_now(&mut self, work: Work) -> Result<Step> {
         let wait = match work {
-            Work::Compact(_) => &mut self.compacting,
-            Work::Reclaim => &mut self.reclaiming,
+            Work::Compact(Pace::Busy | Pace::Quiet) => &mut self.compacting,
+            Work::Compact(Pace::Thorough) => &mut self.purging,
+            Work::Rewrite => &mut self.rewriting,
         };
         if !wait.is_over() || self.closing.load(Ordering::Relaxed) {
             return Ok(Step::Later);
@@ -249,14 +319,14 @@ impl Work {
     fn bytes(self, store: &Store) -> Result<Option<u64>> {
         match self {
             Self::Compact(pace) => store.compaction_bytes(pace),
-            Self::Reclaim => store.rewrite_bytes().map(Some),
+            Self::Rewrite => store.rewrite_bytes().map(Some),
         }
     }
 
     fn run(self, store: &Store) -> Result<Step> {
         let has_worked = match self {
             Self::Compact(pace) => store.compact_step(pace)?,
-            Self::Reclaim => {
+            Self::Rewrite => {
                 store.rewrite()?;
                 true
             }

@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 use crate::embedded::Shared;
 use crate::embedded::commit::committer::Message;
 use crate::embedded::commit::job::Pending;
+use crate::embedded::store::compaction::{REWRITE_BYTES_MAX, TOMBSTONE_SHARE_MAX};
 use crate::{Decision, Error, KeyRange, Result, Transition, WriteSet};
 
 /// Rows deleted in one transition: about a millisecond for the requests behind it.
@@ -30,14 +31,6 @@ const CHUNK_ROWS: usize = 1000;
 /// Rows from which on a drop cares for the space at once. The garbage of smaller ones is left to ordinary
 /// compaction, so that creating and dropping small tables all day does not rewrite the store all day.
 const RECLAIM_ROWS_MIN: usize = 10_000;
-
-/// Share of tombstones among all entries from which on everything is rewritten. Each tombstone stands for one
-/// dead row, so at one tenth about a fifth of the store is garbage.
-const COMPACT_TOMBSTONE_SHARE: f64 = 0.1;
-
-/// Tables are not rewritten at once beyond this: no other compaction runs meanwhile, and writers stall when some
-/// twenty flushed memtables have piled up, which leaves about ten seconds.
-const COMPACT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Dead separated values from which on tables are rewritten a second time to be rid of them.
 const STALE_VALUE_BYTES_MAX: u64 = 1024 * 1024;
@@ -48,7 +41,7 @@ const FLUSH_POLL: Duration = Duration::from_millis(10);
 /// Deletes the rows of `range`, blocking the calling thread meanwhile.
 pub(crate) fn drop_range(shared: &Shared, range: &KeyRange) -> Result<()> {
     let rows = delete_rows(shared, range)?;
-    if rows < RECLAIM_ROWS_MIN && shared.store.tombstone_share() < COMPACT_TOMBSTONE_SHARE {
+    if rows < RECLAIM_ROWS_MIN && shared.store.tombstone_share() < TOMBSTONE_SHARE_MAX {
         return Ok(());
     }
     flush(shared)?;
@@ -59,9 +52,9 @@ pub(crate) fn drop_range(shared: &Shared, range: &KeyRange) -> Result<()> {
         flush(shared)?;
     }
     // Tables that lay wholly in the range took their tombstones along; their separated values are files of their own.
-    let worthwhile = shared.store.tombstone_share() >= COMPACT_TOMBSTONE_SHARE
+    let worthwhile = shared.store.tombstone_share() >= TOMBSTONE_SHARE_MAX
         || shared.store.stale_value_bytes() >= STALE_VALUE_BYTES_MAX;
-    if worthwhile && shared.store.table_bytes() <= COMPACT_BYTES_MAX && rewrite(shared)? {
+    if worthwhile && shared.store.table_bytes() <= REWRITE_BYTES_MAX && rewrite(shared)? {
         // fjall learns which files of separated values are dead when it drops rows, and deletes them at the next
         // compaction.
         if shared.store.stale_value_bytes() >= STALE_VALUE_BYTES_MAX {

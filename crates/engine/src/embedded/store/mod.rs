@@ -54,6 +54,8 @@ pub(crate) enum Pace {
     Busy,
     /// Leave nothing to compact.
     Quiet,
+    /// Take everything to the last level, where deletions end with what they delete.
+    Thorough,
 }
 
 /// The rows on disk.
@@ -66,6 +68,7 @@ pub(crate) struct Store {
     path: PathBuf,
     busy_strategy: Arc<Leveled>,
     quiet_strategy: Arc<Leveled>,
+    thorough_strategy: Arc<Leveled>,
     /// Whether everything written is compacted, and so no files will be replaced until the next commit.
     is_compacted: AtomicBool,
     /// Deletions in tables, as of the last look.
@@ -129,6 +132,7 @@ impl Store {
             path: path.into(),
             busy_strategy: Arc::new(compaction::leveled()),
             quiet_strategy: Arc::new(compaction::leveled().with_l0_threshold(1)),
+            thorough_strategy: Arc::new(compaction::flattening()),
             is_compacted: AtomicBool::new(false),
             deletions: Deletions::new(),
             journals,
@@ -359,6 +363,11 @@ impl Store {
         self.deletions.count(&tables.collect::<Vec<_>>());
     }
 
+    /// The share of all entries in tables that are tombstones above the last level.
+    pub(crate) fn waiting_tombstone_share(&self) -> f64 {
+        compaction::waiting_tombstone_share(&self.keyspace.tree)
+    }
+
     pub(crate) fn set_compacted(&self, is_compacted: bool) {
         self.is_compacted.store(is_compacted, Ordering::Release);
     }
@@ -367,6 +376,7 @@ impl Store {
         match pace {
             Pace::Busy => &self.busy_strategy,
             Pace::Quiet => &self.quiet_strategy,
+            Pace::Thorough => &self.thorough_strategy,
         }
     }
 
