@@ -1,8 +1,8 @@
 //! A clock for what is ordered by time: it never goes back, and goes on when the wall clock stepped back.
 //!
 //! It follows the wall clock when that is ahead, and the monotonic clock when it is not: `max(wall, last + 1)` alone would
-//! stand still after a step back, and what waits for a moment would wait until the wall clock has caught up. A lead of a
-//! few seconds, which a start after a crash brings, is worked off by going a little slower.
+//! stand still after a step back, and what waits for a moment would wait until the wall clock has caught up. A lead of
+//! seconds or minutes, which starts after crashes bring, is worked off by going a little slower.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use tavola_wire::Ticks;
 use super::Clock;
 
 /// A lead over the wall clock up to this is worked off; what is more is a wall clock that was set back.
-const LEAD_MAX: i64 = 10 * Ticks::PER_SECOND;
+const LEAD_MAX: i64 = 10 * Ticks::PER_MINUTE;
 /// A wall clock that runs ahead by more than this was set, or the machine slept.
 const JUMP_MIN: i64 = Ticks::PER_MINUTE;
 
@@ -48,6 +48,27 @@ impl TimeSource for SystemTime {
     }
 }
 
+/// What the clock shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    /// A moment that was never given out before, later than all that were.
+    pub(crate) stamp: Ticks,
+    /// The wall clock beside it.
+    pub(crate) wall: Ticks,
+}
+
+impl Reading {
+    /// How far ahead of the wall clock this one is.
+    pub(crate) fn lead(self) -> i64 {
+        self.stamp.0 - self.wall.0
+    }
+
+    /// The time of day, as far as one can tell: a wall clock that is much behind was set ahead before, and is right again.
+    pub(crate) fn time_of_day(self) -> Ticks {
+        if self.lead() > JUMP_MIN { self.wall } else { self.stamp }
+    }
+}
+
 /// The clock.
 #[derive(Debug)]
 pub(crate) struct HybridClock {
@@ -66,16 +87,21 @@ struct State {
 }
 
 impl HybridClock {
-    /// A clock that gives out moments after `last`.
+    /// A clock that gives out moments after `last`. Who comes back after a while cannot tell whether so much time has passed,
+    /// or the wall clock jumped meanwhile.
     pub(crate) fn new(source: Arc<dyn TimeSource>, last: Ticks) -> Self {
         let (wall, steady) = (source.wall().0, source.steady());
-        let state =
-            State { last: last.0, shown: wall.max(last.0), shown_at: steady, jumped_at: None };
+        let may_have_jumped = last.0 > 0 && wall - last.0 > JUMP_MIN;
+        let state = State {
+            last: last.0,
+            shown: wall.max(last.0),
+            shown_at: steady,
+            jumped_at: may_have_jumped.then_some(steady),
+        };
         Self { source, state: Mutex::new(state) }
     }
 
-    /// A moment that was never given out before, later than all that were.
-    pub(crate) fn stamp(&self) -> Ticks {
+    pub(crate) fn read(&self) -> Reading {
         let (wall, steady) = (self.source.wall().0, self.source.steady());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = i64::try_from(steady.saturating_sub(state.shown_at).as_nanos() / 100);
@@ -99,7 +125,7 @@ impl HybridClock {
         // Two threads may have read the monotonic clock in one order and come here in the other.
         state.shown_at = state.shown_at.max(steady);
         state.last = state.shown.max(state.last + 1);
-        Ticks(state.last)
+        Reading { stamp: Ticks(state.last), wall: Ticks(wall) }
     }
 
     /// The last moment that was given out.
@@ -107,7 +133,7 @@ impl HybridClock {
         Ticks(self.state.lock().unwrap_or_else(PoisonError::into_inner).last)
     }
 
-    /// How long ago the wall clock jumped ahead, if it did.
+    /// How long ago the wall clock jumped ahead, if it did or may have.
     pub(crate) fn since_jump(&self) -> Option<Duration> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.jumped_at.map(|jumped_at| self.source.steady().saturating_sub(jumped_at))
@@ -159,15 +185,15 @@ pub(crate) mod tests {
     fn it_goes_on_when_the_wall_clock_steps_back() {
         let time = TestTime::new(NOW);
         let clock = HybridClock::new(time.clone(), Ticks(0));
-        assert_eq!(clock.stamp(), Ticks(NOW));
+        assert_eq!(clock.read().stamp, Ticks(NOW));
         time.step(-3600 * SECOND);
-        assert_eq!(clock.stamp(), Ticks(NOW + 1));
+        assert_eq!(clock.read().stamp, Ticks(NOW + 1));
         time.advance(30 * SECOND);
-        assert_eq!(clock.stamp(), Ticks(NOW + 30 * SECOND));
+        assert_eq!(clock.read().stamp, Ticks(NOW + 30 * SECOND));
         assert_eq!(clock.since_jump(), None);
         time.step(3600 * SECOND);
         time.advance(SECOND);
-        assert_eq!(clock.stamp(), Ticks(NOW + 31 * SECOND));
+        assert_eq!(clock.read().stamp, Ticks(NOW + 31 * SECOND));
     }
 
     #[test]
@@ -175,7 +201,7 @@ pub(crate) mod tests {
         let time = TestTime::new(NOW);
         let clock = HybridClock::new(time.clone(), Ticks(0));
         time.step(7 * 86_400 * SECOND);
-        assert_eq!(clock.stamp(), Ticks(NOW + 7 * 86_400 * SECOND));
+        assert_eq!(clock.read().stamp, Ticks(NOW + 7 * 86_400 * SECOND));
         assert_eq!(clock.since_jump(), Some(Duration::ZERO));
         time.advance(5 * SECOND);
         assert_eq!(clock.since_jump(), Some(Duration::from_secs(5)));
@@ -186,12 +212,35 @@ pub(crate) mod tests {
     fn a_small_lead_is_worked_off() {
         let time = TestTime::new(NOW);
         let clock = HybridClock::new(time.clone(), Ticks(NOW + 2 * SECOND));
-        assert_eq!(clock.stamp(), Ticks(NOW + 2 * SECOND + 1));
+        assert_eq!(clock.read().stamp, Ticks(NOW + 2 * SECOND + 1));
         for _ in 0..20 {
             time.advance(SECOND);
-            clock.stamp();
+            clock.read();
         }
-        assert!(clock.stamp().0 - time.wall().0 <= 1);
+        assert!(clock.read().lead() <= 1);
+    }
+
+    #[test]
+    fn the_time_of_day_is_that_of_a_wall_clock_that_is_right_again() {
+        let time = TestTime::new(NOW);
+        let clock = HybridClock::new(time.clone(), Ticks(NOW + 2 * SECOND));
+        let reading = clock.read();
+        assert_eq!(reading.time_of_day(), reading.stamp, "a little ahead, after a crash");
+        time.step(7 * 86_400 * SECOND);
+        assert_eq!(clock.read().time_of_day(), time.wall());
+        time.step(-7 * 86_400 * SECOND);
+        let reading = clock.read();
+        assert_eq!(reading.time_of_day(), Ticks(NOW));
+        assert!(reading.stamp.0 > NOW + 7 * 86_400 * SECOND);
+    }
+
+    /// A service that was off for a week, or a machine whose clock is wrong.
+    #[test]
+    fn a_start_a_while_after_the_last_stamp_may_be_a_jump() {
+        let start = |last| HybridClock::new(TestTime::new(NOW), Ticks(last)).since_jump();
+        assert_eq!(start(0), None, "the first one");
+        assert_eq!(start(NOW - 59 * SECOND), None);
+        assert_eq!(start(NOW - 61 * SECOND), Some(Duration::ZERO));
     }
 
     proptest! {
@@ -201,11 +250,11 @@ pub(crate) mod tests {
         ) {
             let time = TestTime::new(NOW);
             let clock = HybridClock::new(time.clone(), Ticks(NOW - 5));
-            let mut last = clock.stamp();
+            let mut last = clock.read().stamp;
             for (passed, step) in steps {
                 time.advance(passed);
                 time.step(step);
-                let stamp = clock.stamp();
+                let stamp = clock.read().stamp;
                 prop_assert!(stamp > last);
                 // Never much slower than time passes.
                 prop_assert!(stamp.0 - last.0 >= passed - passed / 8);

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use tavola_engine::{Reader, Visitor};
 
 use super::Queues;
-use super::live_queue::{Candidate, LiveQueue, Refill, ScanStart, Taken};
+use super::live_queue::{Candidate, Expired, LiveQueue, Refill, ScanStart, Taken};
+use super::stamps::Now;
 use crate::storage::Result;
-use crate::storage::layout::message::{Header, MessageKeys, Moment, Place, place_of};
+use crate::storage::layout::message::{Header, MessageKeys, Place, place_of};
 
 /// Messages that are made ready at a time: enough for many requests, and a few KiB.
 const READY_MAX: usize = 256;
@@ -21,7 +22,7 @@ impl Queues {
         &self,
         live: &Arc<LiveQueue>,
         messages_max: usize,
-        now: Moment,
+        now: Now,
     ) -> Result<Taken> {
         let mut taken = Taken::new(live);
         let mut found = Refill::Found;
@@ -29,11 +30,11 @@ impl Queues {
             let before = taken.len();
             let may_have_more = live.take_ready(&mut taken, messages_max, now);
             // A message that is being put, or one that was found twice, is not waited for.
-            let is_stuck = taken.len() == before && found != Refill::NotDone;
+            let is_stuck = taken.len() == before && found.goes_on_at().is_none();
             if !may_have_more || found == Refill::Nothing || (is_stuck && before > 0) {
                 return Ok(taken);
             }
-            found = self.refill(live, now).await?;
+            found = self.refill(live, now, found.goes_on_at()).await?;
         }
     }
 
@@ -41,15 +42,21 @@ impl Queues {
     pub(super) async fn first_place(
         &self,
         live: &Arc<LiveQueue>,
-        now: Moment,
+        now: Now,
     ) -> Result<Option<Place>> {
         // Passes what has expired, once.
-        while self.refill(live, now).await? == Refill::NotDone {}
-        Ok(live.first_place(now))
+        let mut from = None;
+        loop {
+            from = self.refill(live, now, from).await?.goes_on_at();
+            if from.is_none() {
+                return Ok(live.first_place(now));
+            }
+        }
     }
 
-    /// Looks for messages, unless some are ready or there is nothing to look for.
-    async fn refill(&self, live: &LiveQueue, now: Moment) -> Result<Refill> {
+    /// Looks for messages, unless some are ready or there is nothing to look for: from this place on, where another look has
+    /// ended before.
+    async fn refill(&self, live: &LiveQueue, now: Now, from: Option<Place>) -> Result<Refill> {
         if let Some(known) = live.readiness(now) {
             return Ok(known);
         }
@@ -58,32 +65,33 @@ impl Queues {
         if let Some(known) = live.readiness(now) {
             return Ok(known);
         }
-        let ScanStart(start) = live.begin_scan();
+        let ScanStart(start) = live.begin_scan(from);
         let range = MessageKeys(live.store).headers_from(start);
         let scan = self.engine.scan(range, HeadScan::new(now)).await?;
         self.count_scan(scan.rows);
         let refill = match scan.found.len() {
-            0 if scan.rows > ROWS_MAX => Refill::NotDone,
+            0 if scan.rows > ROWS_MAX => Refill::NotDone(scan.next),
             0 => Refill::Nothing,
             _ => Refill::Found,
         };
-        live.end_scan(scan.found, scan.next);
+        live.end_scan(start, scan.found, scan.expired, scan.next);
         Ok(refill)
     }
 }
 
 /// Finds messages that can be got.
 struct HeadScan {
-    now: Moment,
+    now: Now,
     found: Vec<Candidate>,
+    expired: Option<Expired>,
     rows: usize,
     /// The first place that was not looked at.
     next: Place,
 }
 
 impl HeadScan {
-    fn new(now: Moment) -> Self {
-        Self { now, found: Vec::new(), rows: 0, next: Place::END }
+    fn new(now: Now) -> Self {
+        Self { now, found: Vec::new(), expired: None, rows: 0, next: Place::END }
     }
 }
 
@@ -95,12 +103,14 @@ impl Visitor for HeadScan {
             return ControlFlow::Continue(());
         };
         let is_full = self.found.len() == READY_MAX || self.rows > ROWS_MAX;
-        if place.visible > self.now || is_full {
+        if place.visible > self.now.visible() || is_full {
             self.next = place;
             return ControlFlow::Break(());
         }
-        if expires > self.now {
+        if expires > self.now.expired() {
             self.found.push(Candidate { place, expires });
+        } else {
+            Expired::add(&mut self.expired, place, expires);
         }
         ControlFlow::Continue(())
     }
@@ -108,14 +118,14 @@ impl Visitor for HeadScan {
 
 /// Reads the first messages that can be got.
 pub(super) struct PeekScan {
-    now: Moment,
+    now: Now,
     messages_max: usize,
     pub(super) found: Vec<(Place, Header)>,
     pub(super) rows: usize,
 }
 
 impl PeekScan {
-    pub(super) fn new(now: Moment, messages_max: usize) -> Self {
+    pub(super) fn new(now: Now, messages_max: usize) -> Self {
         Self { now, messages_max, found: Vec::new(), rows: 0 }
     }
 }
@@ -127,10 +137,10 @@ impl Visitor for PeekScan {
             warn_of(key);
             return ControlFlow::Continue(());
         };
-        if place.visible > self.now {
+        if place.visible > self.now.visible() {
             return ControlFlow::Break(());
         }
-        if header.expires > self.now {
+        if header.expires > self.now.expired() {
             self.found.push((place, header));
         }
         if self.found.len() == self.messages_max {

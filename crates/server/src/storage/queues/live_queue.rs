@@ -5,8 +5,8 @@
 //! moves `low` up stays below the writes that were on their way while it ran. So what was deleted is never passed again, and
 //! an empty queue is known to be empty without a look at the rows.
 //!
-//! A request that goes away may leave behind a write of which nobody knows whether it was made. The lowest place that
-//! it touches bounds `low` for a while, until no such write can be made any more.
+//! A write is followed to its end, also when its request goes away. If the engine cannot say whether it was made, the lowest
+//! place that it touches bounds `low` for a while, until it cannot be made any more.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use tavola_wire::Ticks;
 use tokio::sync::RwLock;
 
+use super::stamps::Now;
 use crate::storage::layout::StoreId;
 use crate::storage::layout::message::{Moment, Place};
 
@@ -40,11 +41,29 @@ pub(super) struct Candidate {
     pub(super) expires: Moment,
 }
 
+/// Messages that have expired. They are passed, and looked for again when the clock says that they have not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expired {
+    /// Where the first of them is.
+    first: Place,
+    /// When the last of them expires.
+    last: Moment,
+}
+
+impl Expired {
+    pub(super) fn add(passed: &mut Option<Self>, place: Place, expires: Moment) {
+        let before = passed.unwrap_or(Self { first: place, last: expires });
+        *passed = Some(Self { first: before.first.min(place), last: before.last.max(expires) });
+    }
+}
+
 #[derive(Debug)]
 struct Head {
     /// Messages to be handed out next, in order.
     ready: VecDeque<Candidate>,
     low: Place,
+    /// Messages before `low` that had expired and are still stored.
+    expired: Option<Expired>,
     /// The moments at which writes that are on their way put their messages, and how many.
     writes: BTreeMap<Moment, u32>,
     /// Claims that are on their way.
@@ -60,6 +79,8 @@ struct Head {
     is_doubtful: bool,
     /// No message expires before.
     next_expiry: Moment,
+    /// Of those that were put since a count began.
+    next_expiry_since: Moment,
     /// Messages that were taken away since the low mark was written.
     removed: u64,
 }
@@ -71,7 +92,16 @@ pub(super) enum Refill {
     Found,
     Nothing,
     /// There was much to pass, and it goes on behind it.
-    NotDone,
+    NotDone(Place),
+}
+
+impl Refill {
+    pub(super) fn goes_on_at(self) -> Option<Place> {
+        match self {
+            Self::NotDone(place) => Some(place),
+            Self::Found | Self::Nothing => None,
+        }
+    }
 }
 
 /// Where a scan begins.
@@ -92,6 +122,7 @@ impl LiveQueue {
         let head = Head {
             ready: VecDeque::new(),
             low,
+            expired: None,
             writes: BTreeMap::new(),
             claims: 0,
             unseen: None,
@@ -100,6 +131,7 @@ impl LiveQueue {
             changes: 0,
             is_doubtful: false,
             next_expiry,
+            next_expiry_since: Moment::NEVER,
             removed: 0,
         };
         Self {
@@ -120,40 +152,44 @@ impl LiveQueue {
     }
 
     /// Moves messages that are ready to `taken`, up to so many in all. Answers whether there may be more to look for.
-    pub(super) fn take_ready(&self, taken: &mut Taken, messages_max: usize, now: Moment) -> bool {
+    pub(super) fn take_ready(&self, taken: &mut Taken, messages_max: usize, now: Now) -> bool {
         let mut head = self.head();
         while taken.len() < messages_max {
             let Some(candidate) = head.ready.pop_front() else { break };
-            // An expired one stays where it is, until it is swept. One may be found twice while others are on their way.
-            if candidate.expires > now && !taken.holds(candidate.place) {
+            if candidate.expires <= now.expired() {
+                // It stays where it is, until it is swept.
+                Expired::add(&mut head.expired, candidate.place, candidate.expires);
+            } else if !taken.holds(candidate.place) {
+                // One may be found twice while others are on their way.
                 taken.candidates.push(candidate);
             }
         }
-        taken.len() < messages_max && head.low.visible <= now
+        taken.len() < messages_max && head.low.visible <= now.visible()
     }
 
     /// Whether messages are ready, or there are none; `None` if one has to look.
-    pub(super) fn readiness(&self, now: Moment) -> Option<Refill> {
-        let head = self.head();
+    pub(super) fn readiness(&self, now: Now) -> Option<Refill> {
+        let mut head = self.head();
+        head.look_again_at_expired(now);
         match head.ready.is_empty() {
             false => Some(Refill::Found),
-            true if head.low.visible > now => Some(Refill::Nothing),
+            true if head.low.visible > now.visible() => Some(Refill::Nothing),
             true => None,
         }
     }
 
     /// The place of the first message that can be got, or from which on to look for it; `None` if there is nothing.
-    pub(super) fn first_place(&self, now: Moment) -> Option<Place> {
+    pub(super) fn first_place(&self, now: Now) -> Option<Place> {
         let head = self.head();
         let first = head.ready.front().map_or(Place::END, |candidate| candidate.place);
         let first = first.min(head.low);
-        (first.visible <= now).then_some(first)
+        (first.visible <= now.visible()).then_some(first)
     }
 
     /// The places of the next so many messages, if it is known which they are.
-    pub(super) fn first_ready(&self, messages_max: usize, now: Moment) -> Option<Vec<Place>> {
+    pub(super) fn first_ready(&self, messages_max: usize, now: Now) -> Option<Vec<Place>> {
         let head = self.head();
-        let is_next = |it: &&Candidate| it.expires > now && it.place < head.low;
+        let is_next = |it: &&Candidate| it.expires > now.expired() && it.place < head.low;
         let next = head.ready.iter().filter(is_next).take(messages_max);
         let places: Vec<_> = next.map(|candidate| candidate.place).collect();
         // One may be there twice while others are on their way.
@@ -161,20 +197,30 @@ impl LiveQueue {
         is_sure.then_some(places)
     }
 
-    /// Begins a scan. Nobody else scans, and nothing is ready.
-    pub(super) fn begin_scan(&self) -> ScanStart {
+    /// Begins a scan, or goes on with one that has come to this place. Nobody else scans, and nothing is ready.
+    pub(super) fn begin_scan(&self, from: Option<Place>) -> ScanStart {
         let mut head = self.head();
-        let is_over = |since: &Instant| since.elapsed() > STRAGGLER_GRACE;
         head.abandoned = head.abandoned.filter(|(_, since)| !is_over(since));
         head.unseen = Some(head.lowest_write());
-        ScanStart(head.low)
+        ScanStart(from.map_or(head.low, |from| from.max(head.low)))
     }
 
-    /// Ends a scan that found these, and behind them this place.
-    pub(super) fn end_scan(&self, found: Vec<Candidate>, next: Place) {
+    /// Ends a scan that found these from its start on, and behind them this place.
+    pub(super) fn end_scan(
+        &self,
+        start: Place,
+        found: Vec<Candidate>,
+        expired: Option<Expired>,
+        next: Place,
+    ) {
         let mut head = self.head();
+        if let Some(Expired { first, last }) = expired {
+            Expired::add(&mut head.expired, first, last);
+        }
         let unseen = head.unseen.take().unwrap_or(Place::MIN);
         let abandoned = head.abandoned.map_or(Place::END, |(place, _)| place);
+        // What lies between the bound and the start, this scan has not looked at.
+        let next = if head.low < start { head.low } else { next };
         head.low = next.min(unseen).min(abandoned).min(head.lowest_write());
         head.ready.extend(found);
     }
@@ -187,18 +233,29 @@ impl LiveQueue {
         }
     }
 
-    /// Begins a write that puts a message at this moment.
+    /// Begins a write that adds a message, visible at this moment. It counts at once: who sees it has to find it counted.
+    pub(super) fn begin_put(self: &Arc<Self>, visible: Moment) -> Writing {
+        self.begin(Some(visible), Vec::new(), 1)
+    }
+
+    /// Begins a write that moves a message to this moment.
     pub(super) fn begin_write(self: &Arc<Self>, visible: Moment) -> Writing {
-        self.begin(Some(visible), Vec::new())
+        self.begin(Some(visible), Vec::new(), 0)
     }
 
     /// Begins a write that puts no message anywhere.
     pub(super) fn begin_delete(self: &Arc<Self>) -> Writing {
-        self.begin(None, Vec::new())
+        self.begin(None, Vec::new(), 0)
     }
 
-    fn begin(self: &Arc<Self>, visible: Option<Moment>, claimed: Vec<Candidate>) -> Writing {
+    fn begin(
+        self: &Arc<Self>,
+        visible: Option<Moment>,
+        claimed: Vec<Candidate>,
+        added: i64,
+    ) -> Writing {
         let mut head = self.head();
+        head.changes += added;
         if let Some(visible) = visible {
             *head.writes.entry(visible).or_default() += 1;
             let place = Place::first_at(visible);
@@ -206,13 +263,14 @@ impl LiveQueue {
             head.unseen = head.unseen.map(|unseen| unseen.min(place));
         }
         head.claims += usize::from(!claimed.is_empty());
-        Writing { live: Arc::clone(self), visible, claimed, is_finished: false }
+        Writing { live: Arc::clone(self), visible, claimed, added, is_finished: false }
     }
 
     /// That a message expires then.
     pub(super) fn note_expiry(&self, expires: Moment) {
         let mut head = self.head();
         head.next_expiry = head.next_expiry.min(expires);
+        head.next_expiry_since = head.next_expiry_since.min(expires);
     }
 
     /// How many messages there are, if that is known.
@@ -225,6 +283,7 @@ impl LiveQueue {
     pub(super) fn changes(&self) -> i64 {
         let mut head = self.head();
         head.is_doubtful = false;
+        head.next_expiry_since = Moment::NEVER;
         head.changes
     }
 
@@ -232,7 +291,13 @@ impl LiveQueue {
     pub(super) fn counted(&self, messages: i64, changes: i64, next_expiry: Moment) {
         let mut head = self.head();
         head.counted = Some(messages - changes);
-        head.next_expiry = next_expiry;
+        head.next_expiry = next_expiry.min(head.next_expiry_since);
+    }
+
+    /// All messages were removed that expired until then.
+    pub(super) fn swept_all(&self, removed: Moment) {
+        let mut head = self.head();
+        head.expired = head.expired.filter(|expired| expired.last > removed);
     }
 
     /// Messages were removed that had expired.
@@ -260,23 +325,40 @@ impl LiveQueue {
         (Place::MIN < first && first < Place::END).then(|| first.visible.ticks())
     }
 
-    /// The place before which there is no message, to be written down; `None` if it is not certain, or not worth it.
-    pub(super) fn low_mark(&self, now: Moment, removed_min: u64) -> Option<Place> {
+    /// Whether the place before which there is no message is worth being written down.
+    pub(super) fn needs_low_mark(&self, removed_min: u64) -> bool {
+        let head = self.head();
+        head.low != Place::MIN && head.removed >= removed_min
+    }
+
+    /// The place before which there is no message, to be written down; `None` if it is not certain. Nobody passes the gate.
+    pub(super) fn low_mark(&self, now: Moment) -> Option<Place> {
         let mut head = self.head();
         let is_quiet = head.writes.is_empty() && head.claims == 0 && head.abandoned.is_none();
-        if !is_quiet || head.low == Place::MIN || head.removed < removed_min {
+        if !is_quiet || head.low == Place::MIN {
             return None;
         }
         head.removed = 0;
         let first = head.ready.front().map_or(Place::END, |candidate| candidate.place);
+        let expired = head.expired.map_or(Place::END, |expired| expired.first);
         // What is put later is put at a later moment.
-        Some(first.min(head.low).min(Place::first_at(now)))
+        Some(first.min(expired).min(head.low).min(Place::first_at(now)))
     }
 }
 
 impl Head {
     fn lowest_write(&self) -> Place {
         self.writes.keys().next().map_or(Place::END, |visible| Place::first_at(*visible))
+    }
+
+    /// What has been passed because it had expired may not have, if the clock was wrong.
+    fn look_again_at_expired(&mut self, now: Now) {
+        if let Some(expired) = self.expired.take_if(|expired| expired.last > now.expired()) {
+            self.low = self.low.min(expired.first);
+            self.unseen = self.unseen.map(|unseen| unseen.min(expired.first));
+            // They lie before those that are ready.
+            self.ready.clear();
+        }
     }
 
     /// Messages that were taken and not claimed are the next again.
@@ -292,10 +374,16 @@ impl Head {
     fn abandon(&mut self, lowest: Place) {
         self.low = self.low.min(lowest);
         self.unseen = self.unseen.map(|unseen| unseen.min(lowest));
-        let before = self.abandoned.map_or(Place::END, |(place, _)| place);
+        let before = self.abandoned.filter(|(_, since)| !is_over(since));
+        let before = before.map_or(Place::END, |(place, _)| place);
         self.abandoned = Some((before.min(lowest), Instant::now()));
         self.is_doubtful = true;
     }
+}
+
+/// Whether no straggler that was begun then can be made any more.
+fn is_over(since: &Instant) -> bool {
+    since.elapsed() > STRAGGLER_GRACE
 }
 
 /// Messages that one request has taken, to claim them. Dropped unused, they are looked for again.
@@ -324,7 +412,7 @@ impl Taken {
     /// Begins the write that moves them to this moment.
     pub(super) fn begin_write(mut self, visible: Moment) -> Writing {
         let candidates = std::mem::take(&mut self.candidates);
-        self.live.begin(Some(visible), candidates)
+        self.live.begin(Some(visible), candidates, 0)
     }
 }
 
@@ -336,17 +424,19 @@ impl Drop for Taken {
     }
 }
 
-/// A write on its way. If it is dropped unfinished, nobody knows whether it was made.
+/// A write on its way. If it is dropped unfinished, the engine could not say whether it was made.
 pub(super) struct Writing {
     live: Arc<LiveQueue>,
     visible: Option<Moment>,
     /// The messages that it moves there, if it is a claim.
     claimed: Vec<Candidate>,
+    /// Messages that were counted before it is made.
+    added: i64,
     is_finished: bool,
 }
 
 impl Writing {
-    /// It was made, and so many messages are there that were not before.
+    /// It was made, and has changed the number of messages by so many beside those that were counted before.
     pub(super) fn finish(mut self, change: i64) {
         self.is_finished = true;
         let live = Arc::clone(&self.live);
@@ -362,6 +452,7 @@ impl Writing {
         let live = Arc::clone(&self.live);
         let mut head = live.head();
         self.end(&mut head);
+        head.changes -= self.added;
         head.give_back(&self.claimed);
     }
 

@@ -34,7 +34,7 @@ use self::registry::Registry;
 use self::stamps::Stamps;
 use self::transitions::{Claim, DeleteMessage, PutMessage, UpdateMessage};
 use super::catalogue::{Catalogue, Queue};
-use super::detached::detached;
+use super::detached::{carry_on, detached};
 use super::features::{Feature, Features};
 use super::layout::message::{
     Header, HeaderText, INLINE_BYTES_MAX, MessageKeys, Moment, Place, decode_text,
@@ -164,9 +164,9 @@ impl Queues {
         let (text, row) = split_text(queue.keys(), expires, id, text);
         let header = Header { inserted: now, expires, dequeue_count: 0, is_updated: false, text };
         let put = PutMessage::new(queue.keys().header(place), header.encode(), row, body);
-        let ((), writing) = self.commit(put, queue.live.begin_write(visible)).await?;
-        writing.finish(1);
         queue.live.note_expiry(expires);
+        let writing = queue.live.begin_put(visible);
+        self.commit(queue, put, writing, |()| 0).await?;
         let receipt = receipt(visible, &header);
         Ok(Put { id, inserted: now, expires: expires.ticks(), receipt })
     }
@@ -182,22 +182,22 @@ impl Queues {
         messages_max: usize,
         hidden_for: i64,
     ) -> Result<Vec<Found>> {
-        let queue = self.pass(account, name).await?;
+        let mut queue = self.pass(account, name).await?;
+        let store = queue.live.store;
         loop {
-            let horizon = self.stamps.next().await?.into();
+            let horizon = self.stamps.now().await?;
             let taken = self.take(&queue.live, messages_max, horizon).await?;
             if taken.len() == 0 {
                 return Ok(Vec::new());
             }
             // ORDER: after waiting for others, so that nobody hides a message until a moment that is past.
-            let now = self.stamps.next().await?;
-            let visible = after(now, hidden_for);
+            let now = self.stamps.now().await?;
+            let visible = after(now.stamp, hidden_for);
             let places = taken.places().collect();
-            let claim = Claim::new(queue.keys(), places, now.into(), visible);
-            let (claimed, writing) = self.commit(claim, taken.begin_write(visible)).await?;
-            writing.finish(0);
+            let claim = Claim::new(queue.keys(), places, now.expired(), visible);
+            let claimed;
+            (claimed, queue) = self.commit(queue, claim, taken.begin_write(visible), |_| 0).await?;
             if !claimed.is_empty() {
-                let store = queue.live.store;
                 let found = |(id, header)| Found { store, place: Place { visible, id }, header };
                 return Ok(claimed.into_iter().map(found).collect());
             }
@@ -216,7 +216,7 @@ impl Queues {
         messages_max: usize,
     ) -> Result<Vec<Found>> {
         let queue = self.pass(account, name).await?;
-        let now = self.stamps.next().await?.into();
+        let now = self.stamps.now().await?;
         let Some(start) = self.first_place(&queue.live, now).await? else { return Ok(Vec::new()) };
         if let Some(places) = queue.live.first_ready(messages_max, now)
             && let Some(found) = self.read_all(&queue, &places).await?
@@ -258,17 +258,18 @@ impl Queues {
     ) -> Result<Option<PopReceipt>> {
         let queue = self.pass(account, name).await?;
         let Some((id, receipt)) = message else { return Ok(None) };
-        let now = self.stamps.next().await?;
+        let now = self.stamps.now().await?;
         let place = Place { visible: receipt.next_visible.into(), id };
-        let mut visible = after(now, hidden_for);
+        let mut visible = after(now.stamp, hidden_for);
         if visible == place.visible {
             // The receipt would not change.
             visible.0 += 1;
         }
         let to = Place { visible, id };
-        let update = UpdateMessage::new(queue.keys(), place, to, receipt, now.into(), text, body);
-        let (updated, writing) = self.commit(update, queue.live.begin_write(visible)).await?;
-        writing.finish(0);
+        let update =
+            UpdateMessage::new(queue.keys(), place, to, receipt, now.expired(), text, body);
+        let writing = queue.live.begin_write(visible);
+        let (updated, queue) = self.commit(queue, update, writing, |_| 0).await?;
         if updated.is_some() {
             queue.live.forget(place);
         }
@@ -287,11 +288,12 @@ impl Queues {
     ) -> Result<bool> {
         let queue = self.pass(account, name).await?;
         let Some((id, receipt)) = message else { return Ok(false) };
-        let now = self.stamps.next().await?.into();
+        let now = self.stamps.now().await?;
         let place = Place { visible: receipt.next_visible.into(), id };
-        let delete = DeleteMessage::new(queue.keys(), place, receipt, now);
-        let (is_deleted, writing) = self.commit(delete, queue.live.begin_delete()).await?;
-        writing.finish(if is_deleted { -1 } else { 0 });
+        let delete = DeleteMessage::new(queue.keys(), place, receipt, now.expired());
+        let writing = queue.live.begin_delete();
+        let change = |is_deleted: &bool| -i64::from(*is_deleted);
+        let (is_deleted, queue) = self.commit(queue, delete, writing, change).await?;
         if is_deleted {
             queue.live.forget(place);
         }
@@ -334,7 +336,7 @@ impl Queues {
     pub(crate) async fn close(&self) {
         let closed = async {
             for live in self.registry.all() {
-                self.write_low_mark(&live).await?;
+                self.write_low_mark(&live, 1).await?;
             }
             self.stamps.close().await
         };
@@ -354,30 +356,40 @@ impl Queues {
         self.rows_scanned.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
-    /// Makes a change, of which the queue knows in memory.
+    /// Makes a change, of which the queue knows in memory, and which changes the number of messages by `change`. Also if the
+    /// request goes away meanwhile: the engine makes it all the same, and the queue has to hear what came of it.
     async fn commit<T: Transition>(
         &self,
+        queue: OpenQueue,
         transition: T,
         writing: Writing,
-    ) -> Result<(T::Verdict, Writing)> {
-        match self.engine.transact(transition).await {
-            Ok(verdict) => Ok((verdict, writing)),
-            Err(error) => {
-                // Of others it is not known whether the change was made.
-                let is_certain = matches!(
-                    error,
-                    EngineError::Busy
-                        | EngineError::Full
-                        | EngineError::GuardFailed
-                        | EngineError::Unavailable(_)
-                        | EngineError::Panicked(_)
-                );
-                if is_certain {
-                    writing.refused();
+        change: impl FnOnce(&T::Verdict) -> i64 + Send + 'static,
+    ) -> Result<(T::Verdict, OpenQueue)> {
+        let engine = self.engine.clone();
+        carry_on(async move {
+            match engine.transact(transition).await {
+                Ok(verdict) => {
+                    writing.finish(change(&verdict));
+                    Ok((verdict, queue))
                 }
-                Err(error.into())
+                Err(error) => {
+                    // Of others it is not known whether the change was made.
+                    let is_certain = matches!(
+                        error,
+                        EngineError::Busy
+                            | EngineError::Full
+                            | EngineError::GuardFailed
+                            | EngineError::Unavailable(_)
+                            | EngineError::Panicked(_)
+                    );
+                    if is_certain {
+                        writing.refused();
+                    }
+                    Err(error.into())
+                }
             }
-        }
+        })
+        .await
     }
 
     /// Passes the gate of a queue.

@@ -1,7 +1,9 @@
 //! What queues do at the edges: the traps of the design, and what may be looked at to find a message.
 
+use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use tavola_engine::conformance::commit;
@@ -298,6 +300,95 @@ async fn a_clock_that_jumps_destroys_nothing() {
     world.time.advance(120 * SECOND);
     world.queues.tidy(|| false).await.unwrap();
     assert_eq!(world.count().await, 0);
+}
+
+/// What seemed to expire is there again when the clock is right, also if the service was restarted in between.
+#[tokio::test]
+async fn a_clock_that_was_wrong_for_a_while_destroys_nothing() {
+    for is_orderly in [None, Some(false), Some(true)] {
+        let mut world = World::new().await;
+        for number in 0..10 {
+            world.put(&number.to_string(), 0, Some(86_400)).await;
+        }
+        world.time.step(8 * DAY);
+        if let Some(is_orderly) = is_orderly {
+            world.restart(is_orderly).await;
+        }
+        assert!(world.queues.tidy(|| false).await.unwrap());
+        assert!(world.peek(32).await.is_empty());
+        let meanwhile = world.put("meanwhile", 0, Some(86_400)).await;
+        world.time.advance(60 * SECOND);
+        world.time.step(-8 * DAY);
+        for _ in 0..3 {
+            assert!(world.queues.tidy(|| false).await.unwrap());
+            assert_eq!((world.count().await, world.peek(32).await.len()), (11, 11));
+            world.restart(true).await;
+            world.time.advance(600 * SECOND);
+        }
+        assert!(world.delete(meanwhile.id, meanwhile.receipt).await);
+        assert_eq!(world.get(32, 30).await.len(), 10);
+        world.time.advance(2 * DAY);
+        assert!(world.get(32, 30).await.is_empty());
+        world.queues.tidy(|| false).await.unwrap();
+        world.time.advance(601 * SECOND);
+        world.queues.tidy(|| false).await.unwrap();
+        assert_eq!(world.count().await, 0);
+    }
+}
+
+/// The engine makes what was asked for, whoever still waits for it.
+#[tokio::test]
+async fn messages_of_requests_that_went_away_are_counted_and_keep_nobody_back() {
+    const GONE: usize = 20;
+    const EXPIRED: usize = 5000;
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::in_folder(folder.path()).await;
+    // From here on the next that a put waits for is the engine.
+    world.put_now("first").await;
+    for _ in 1..GONE {
+        let (name, text) = (name(), Bytes::from_static(b"gone"));
+        let mut put = Box::pin(world.queues.put(ACCOUNT, &name, text, (0, None), Bytes::new()));
+        poll_fn(|context| Poll::Ready(put.as_mut().poll(context).is_ready())).await;
+    }
+    let mut seen = 0;
+    while seen < GONE {
+        seen = world.peek(32).await.len();
+        assert!(world.count().await >= seen as u64);
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..EXPIRED {
+        world.put("expires", 0, Some(1)).await;
+    }
+    world.time.advance(2 * SECOND);
+    assert_eq!(world.get(32, 30).await.len(), GONE);
+    assert!(world.get(32, 30).await.is_empty());
+    let before = world.queues.scanned();
+    for _ in 0..100 {
+        assert!(world.get(32, 30).await.is_empty());
+    }
+    assert_eq!(world.queues.scanned(), before, "no look at the rows");
+}
+
+/// A message may lie anywhere behind a write whose end nobody knows: it is looked for from there on, to the end.
+#[tokio::test]
+async fn expired_messages_behind_a_write_of_unknown_end_are_passed() {
+    const EXPIRED: usize = 10_000;
+    let world = World::new().await;
+    let live = world.queues.live(ACCOUNT, &name()).await.unwrap();
+    drop(live.begin_write(Ticks(START).into()));
+    for _ in 0..EXPIRED {
+        world.put("expires", 0, Some(1)).await;
+    }
+    world.put_now("stays").await;
+    world.time.advance(2 * SECOND);
+    for _ in 0..3 {
+        let (scans, _) = world.queues.scanned();
+        assert_eq!(world.peek(1).await.len(), 1);
+        assert_eq!(world.get(1, 1).await.len(), 1);
+        assert!(world.get(1, 1).await.is_empty());
+        assert!(world.queues.scanned().0 - scans < 20);
+        world.time.advance(2 * SECOND);
+    }
 }
 
 #[tokio::test]

@@ -11,13 +11,37 @@ use bytes::Bytes;
 use tavola_engine::{AnyEngine, Decision, Engine, Reader, Transition, WriteSet};
 use tavola_wire::Ticks;
 
-use crate::clock::hybrid::{HybridClock, TimeSource};
+use crate::clock::hybrid::{HybridClock, Reading, TimeSource};
+use crate::storage::layout::message::Moment;
 use crate::storage::layout::{Key, mark};
 use crate::storage::{Error, Result};
 
 /// How far ahead the mark is set. After a crash the clock is ahead of the wall clock by up to this much, and half as much
 /// again where the mark was moved before anybody had to wait for it.
 const AHEAD: i64 = 2 * Ticks::PER_SECOND;
+
+/// The same while the clock is ahead already, so that crashes in a row do not add up.
+const LITTLE_AHEAD: i64 = Ticks::PER_SECOND / 20;
+
+/// The present, as messages see it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    /// Messages are visible that are so by then. A stamp, given out once.
+    pub(super) stamp: Ticks,
+    /// Messages have expired that do by then. Not a stamp: those stay ahead of a clock that was set wrong for a while, and
+    /// what seemed to expire then has not.
+    pub(super) time_of_day: Ticks,
+}
+
+impl Now {
+    pub(super) fn visible(self) -> Moment {
+        self.stamp.into()
+    }
+
+    pub(super) fn expired(self) -> Moment {
+        self.time_of_day.into()
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Stamps {
@@ -46,26 +70,38 @@ impl Stamps {
 
     /// A moment that no other request has.
     pub(super) async fn next(&self) -> Result<Ticks> {
-        let stamp = self.clock.stamp();
+        self.read().await.map(|reading| reading.stamp)
+    }
+
+    /// The present; its stamp is one that no other request has.
+    pub(super) async fn now(&self) -> Result<Now> {
+        let reading = self.read().await?;
+        Ok(Now { stamp: reading.stamp, time_of_day: reading.time_of_day() })
+    }
+
+    async fn read(&self) -> Result<Reading> {
+        let reading = self.clock.read();
+        let (stamp, ahead) =
+            (reading.stamp, if reading.lead() > AHEAD { LITTLE_AHEAD } else { AHEAD });
         let left = self.shared.mark.load(Ordering::Acquire) - stamp.0;
         if left < 0 {
-            self.shared.raise(stamp).await?;
-        } else if left < AHEAD / 2
+            self.shared.raise(stamp, ahead).await?;
+        } else if left < ahead / 2
             && let Ok(moving) = self.shared.moving.try_lock()
         {
             // Before anybody has to wait for it.
             drop(moving);
             let shared = Arc::clone(&self.shared);
             tokio::spawn(async move {
-                if let Err(error) = shared.raise(Ticks(stamp.0 + AHEAD / 2)).await {
+                if let Err(error) = shared.raise(Ticks(stamp.0 + ahead / 2), ahead).await {
                     tracing::debug!(%error, "the mark of the clock was not moved in time");
                 }
             });
         }
-        Ok(stamp)
+        Ok(reading)
     }
 
-    /// How long ago the wall clock jumped ahead, if it did.
+    /// How long ago the wall clock jumped ahead, if it did or may have.
     pub(super) fn since_jump(&self) -> Option<Duration> {
         self.clock.since_jump()
     }
@@ -83,10 +119,10 @@ impl Stamps {
 
 impl Shared {
     /// Moves the mark beyond a stamp, if it is not there already.
-    async fn raise(&self, stamp: Ticks) -> Result<()> {
+    async fn raise(&self, stamp: Ticks, ahead: i64) -> Result<()> {
         let _moving = self.moving.lock().await;
         if self.mark.load(Ordering::Acquire) < stamp.0 {
-            self.write(Ticks(stamp.0 + AHEAD)).await?;
+            self.write(Ticks(stamp.0 + ahead)).await?;
         }
         Ok(())
     }
@@ -158,6 +194,22 @@ mod tests {
                 time.advance(Ticks::PER_SECOND / 10);
             }
             time.step(-3600 * Ticks::PER_SECOND);
+        }
+    }
+
+    /// A claim ends that much earlier for those who look at another clock.
+    #[tokio::test]
+    async fn crashes_in_a_row_do_not_add_up() {
+        let engine = AnyEngine::Memory(MemoryEngine::new());
+        let time = TestTime::new(NOW);
+        for _ in 0..100 {
+            let stamps = Stamps::open(engine.clone(), time.clone()).await.unwrap();
+            for _ in 0..10 {
+                let lead = stamps.next().await.unwrap().0 - time.wall().0;
+                assert!(lead <= 2 * AHEAD, "{lead}");
+                time.advance(Ticks::PER_SECOND / 10);
+                tokio::task::yield_now().await;
+            }
         }
     }
 

@@ -70,11 +70,8 @@ impl Queues {
             is_done = self.survey(&live).await?;
         }
         // So that the age of its first message is known.
-        let now = self.stamps.next().await?.into();
-        self.first_place(&live, now).await?;
-        if let Some(low) = live.low_mark(now, REMOVED_MIN) {
-            self.put_low_mark(store, low).await?;
-        }
+        self.first_place(&live, self.stamps.now().await?).await?;
+        self.write_low_mark(&live, REMOVED_MIN).await?;
         // It may have been cleared or deleted since its record was read, and must not be counted for ever.
         let dropped = Key::Dropped { id: store.into() }.encode();
         if !is_known && self.engine.get(&dropped).await?.is_some() {
@@ -85,11 +82,13 @@ impl Queues {
 
     /// What expired up to this moment is removed. Nothing is, for a while after the clock jumped.
     async fn removable(&self) -> Result<Moment> {
+        // ORDER: the clock notices a jump when it is read.
+        let now = self.stamps.now().await?;
         if self.stamps.since_jump().is_some_and(|since| since < EXPIRY_GRACE) {
             return Ok(Moment(0));
         }
         let grace = i64::try_from(EXPIRY_GRACE.as_secs()).unwrap_or(i64::MAX);
-        Ok(Ticks(self.stamps.next().await?.0 - grace * Ticks::PER_SECOND).into())
+        Ok(Ticks(now.time_of_day.0 - grace * Ticks::PER_SECOND).into())
     }
 
     /// Answers whether everything that has to go is gone.
@@ -109,7 +108,11 @@ impl Queues {
             let remove = RemoveExpired::new(keys, places.to_vec(), removable);
             live.swept(self.engine.transact(remove).await?);
         }
-        Ok(all.expired.len() < REMOVED_MAX)
+        let is_done = all.expired.len() < REMOVED_MAX;
+        if is_done {
+            live.swept_all(removable);
+        }
+        Ok(is_done)
     }
 
     pub(super) async fn read_low_mark(&self, store: StoreId) -> Result<Place> {
@@ -118,16 +121,19 @@ impl Queues {
         mark::decode_low(&stored).ok_or_else(|| Error::Corrupt("the low mark of a queue".into()))
     }
 
-    /// Writes where the messages of a queue begin, if anything has changed.
-    pub(super) async fn write_low_mark(&self, live: &LiveQueue) -> Result<()> {
-        match live.low_mark(self.stamps.next().await?.into(), 1) {
-            Some(low) => self.put_low_mark(live.store, low).await,
-            None => Ok(()),
+    /// Writes where the messages of a queue begin, if so many have gone since that was done.
+    pub(super) async fn write_low_mark(&self, live: &LiveQueue, removed_min: u64) -> Result<()> {
+        if !live.needs_low_mark(removed_min) {
+            return Ok(());
         }
-    }
-
-    async fn put_low_mark(&self, store: StoreId, low: Place) -> Result<()> {
-        let keys = [Key::LowMark { store }.encode()];
+        let low = {
+            // ORDER: with the gate closed, or else a message could be on its way to a moment before the mark, and nobody
+            // would find it after a crash.
+            let _closed = live.gate().write_owned().await;
+            live.low_mark(self.stamps.next().await?.into())
+        };
+        let Some(low) = low else { return Ok(()) };
+        let keys = [Key::LowMark { store: live.store }.encode()];
         Ok(self.engine.transact(WriteMark { keys, mark: mark::encode_low(low) }).await?)
     }
 }
