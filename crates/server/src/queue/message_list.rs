@@ -48,7 +48,7 @@ pub(super) async fn reply(
     if let Some(window) = window.filter(|_| text_bytes > WHOLE_BYTES_MAX) {
         return Ok(replies::document(ReplyBody::stream_in(window, None, list.into_pieces())));
     }
-    while list.push_next().await.map_err(storage_failure)? {}
+    list.push_all().await.map_err(storage_failure)?;
     Ok(replies::document(list.document.freeze()))
 }
 
@@ -86,6 +86,22 @@ impl MessageList {
         }
         self.document = Bytes::from(out).into();
         Ok(true)
+    }
+
+    /// Writes all that is left. The texts of few messages, or short ones, are read together.
+    async fn push_all(&mut self) -> storage::Result<()> {
+        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        let mut out = Vec::from(std::mem::take(&mut self.document));
+        let found: Vec<_> = self.left.by_ref().collect();
+        for (found, text) in found.iter().zip(self.queues.texts(&found).await?) {
+            // A text that is gone meanwhile went with its message.
+            if let Some(text) = text {
+                writer.push(&mut out, &self.message(found, &text)?);
+            }
+        }
+        writer.finish(&mut out);
+        self.document = Bytes::from(out).into();
+        Ok(())
     }
 
     fn message<'a>(&self, found: &Found, text: &'a Bytes) -> storage::Result<Message<'a>> {

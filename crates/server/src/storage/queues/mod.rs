@@ -14,6 +14,7 @@ mod random_bits;
 mod registry;
 mod stamps;
 mod survey;
+mod texts;
 mod transitions;
 
 use std::sync::Arc;
@@ -33,14 +34,12 @@ use self::random_bits::RandomBits;
 use self::registry::Registry;
 use self::stamps::Stamps;
 use self::transitions::{Claim, DeleteMessage, PutMessage, UpdateMessage};
+use super::Result;
 use super::catalogue::{Catalogue, Queue};
 use super::detached::{carry_on, detached};
 use super::features::{Feature, Features};
-use super::layout::message::{
-    Header, HeaderText, INLINE_BYTES_MAX, MessageKeys, Moment, Place, decode_text,
-};
+use super::layout::message::{Header, HeaderText, INLINE_BYTES_MAX, MessageKeys, Moment, Place};
 use super::layout::{AccountId, QueueRecord};
-use super::{Error, Result};
 use crate::clock::hybrid::TimeSource;
 
 pub(crate) use found::{Found, Put};
@@ -298,19 +297,6 @@ impl Queues {
             queue.live.forget(place);
         }
         Ok(is_deleted)
-    }
-
-    /// The text of a message; `None` if it is gone meanwhile.
-    pub(crate) async fn text(&self, found: &Found) -> Result<Option<Bytes>> {
-        match &found.header.text {
-            HeaderText::Inline(text) => Ok(Some(text.clone())),
-            HeaderText::Row(_) => {
-                let key = MessageKeys(found.store).text(found.header.expires, found.id());
-                let Some(stored) = self.engine.get(&key).await? else { return Ok(None) };
-                let corrupt = || Error::Corrupt("the text of a message".into());
-                decode_text(&stored).map(Some).ok_or_else(corrupt)
-            }
-        }
     }
 
     /// The record of a queue, and how many messages it has: not fewer than there are.

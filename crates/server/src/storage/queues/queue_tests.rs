@@ -302,6 +302,35 @@ async fn a_clock_that_jumps_destroys_nothing() {
     assert_eq!(world.count().await, 0);
 }
 
+/// Read together or one by one, with others between them, gone ones among them, and short ones that are in their headers.
+#[tokio::test]
+async fn texts_that_are_read_together_are_those_of_their_messages() {
+    let world = World::new().await;
+    let long = |number: usize| format!("{number} ").repeat(200);
+    for number in 0..60 {
+        let text = if number % 7 == 3 { number.to_string() } else { long(number) };
+        let lives = if number % 11 == 5 { 3600 } else { 7200 };
+        world.put(&text, 0, Some(lives)).await;
+        if number == 30 {
+            world.time.advance(5 * SECOND);
+        }
+    }
+    let all = world.get(32, 1).await.into_iter().chain(world.get(32, 1).await).collect::<Vec<_>>();
+    for gone in [4, 20, 40] {
+        assert!(world.delete(all[gone].id(), all[gone].receipt()).await);
+    }
+    for step in [1, 2, 5] {
+        for found in all.iter().step_by(step).cloned().collect::<Vec<_>>().chunks(9) {
+            let texts = world.queues.texts(found).await.unwrap();
+            for (found, text) in found.iter().zip(texts) {
+                assert_eq!(text, world.queues.text(found).await.unwrap(), "{:?}", found.id());
+            }
+        }
+    }
+    let neighbours = &all[6..15];
+    assert!(!world.queues.scan_texts(neighbours).await.unwrap().is_empty(), "they are scanned for");
+}
+
 /// What seemed to expire is there again when the clock is right, also if the service was restarted in between.
 #[tokio::test]
 async fn a_clock_that_was_wrong_for_a_while_destroys_nothing() {
