@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use azure_core::http::policies::{Policy, PolicyResult};
+use azure_core::http::{Context, Method, Request};
 use tavola_client::patterns::queue_worker::{JobError, QueueWorker, WorkerReport};
 use tavola_client::queue::{Backoff, PeekMessagesOptions, QueueClient, StopSignal};
-use tavola_client::{ErrorExt, Result};
+use tavola_client::{DateTime, ErrorExt, Result};
 use tokio::sync::{Barrier, Notify};
 
 use super::received;
@@ -112,6 +115,54 @@ async fn what_fails_is_tried_again_and_then_buried() {
     assert!(raw_texts(&dead_letters).await.is_empty());
     let report = worker.drain(|_| async { Ok(()) }).await.unwrap();
     assert_eq!(report.done, 3);
+    dead_letters.delete(None).await.unwrap();
+    queue.delete().await;
+}
+
+/// Buries each message anew as soon as it was sent, as a worker does whose reason to fail was not mended.
+#[derive(Debug)]
+struct NotMended(QueueClient);
+
+#[async_trait]
+impl Policy for NotMended {
+    async fn send(
+        &self,
+        context: &Context,
+        request: &mut Request,
+        next: &[Arc<dyn Policy>],
+    ) -> PolicyResult {
+        let answer = next[0].send(context, request, &next[1..]).await;
+        if request.method() == Method::Post {
+            // The service tells moments by the second.
+            tokio::time::sleep(Duration::from_millis(1100)).await;
+            send(&self.0, ["again"]).await;
+        }
+        answer
+    }
+}
+
+#[tokio::test]
+async fn what_is_buried_meanwhile_is_not_sent_again() {
+    let queue = TestQueue::create().await;
+    let dead_letters = poison(&queue);
+    dead_letters.create(None).await.unwrap();
+    send(&dead_letters, ["one", "two", "three"]).await;
+    let failing = QueueClient::builder(queue.name())
+        .connection_string(queue.account.connection_string())
+        .policy(Arc::new(NotMended(dead_letters.clone())))
+        .build()
+        .unwrap();
+    let worker = worker(&failing).dead_letters(dead_letters.clone());
+    let again = tokio::time::timeout(Duration::from_secs(20), worker.redrive()).await;
+    assert_eq!(again.expect("an end").unwrap(), 3);
+    // Those stay where they are, for the next time and to be looked at.
+    assert_eq!(raw_texts(&dead_letters).await, ["again", "again", "again"]);
+    // However long the worker is away.
+    let a_century_ahead = DateTime::parse_iso("2126-01-01").unwrap();
+    let options = PeekMessagesOptions { max_messages: Some(32), ..Default::default() };
+    let waiting = queue.peek_messages(Some(options)).await.unwrap();
+    assert_eq!(waiting.len(), 3);
+    assert!(waiting.iter().all(|message| message.expires_at > a_century_ahead));
     dead_letters.delete(None).await.unwrap();
     queue.delete().await;
 }
