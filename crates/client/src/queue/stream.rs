@@ -162,6 +162,11 @@ impl Source {
         self.stop.is_given()
     }
 
+    /// Waits until there will be nothing any more.
+    pub(crate) async fn stopped(&self) {
+        self.stop.wait().await;
+    }
+
     /// Asks once.
     pub(crate) async fn ask(&mut self, max_messages: u8) -> Result<Claims> {
         let asked_at = Instant::now();

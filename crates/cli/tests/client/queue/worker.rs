@@ -236,28 +236,31 @@ async fn a_stop_waits_for_what_is_under_way() {
     queue.delete().await;
 }
 
-/// Work that does not end is given up, and its message comes back.
+/// Work that does not end is given up, and its message comes back; also if there is a place for no other.
 #[tokio::test]
 async fn a_stop_gives_up_what_takes_too_long() {
-    let queue = TestQueue::create().await;
-    send(&queue, ["endless"]).await;
-    let begun = Arc::new(Notify::new());
-    let (signal, begins) = (begun.clone(), begun.clone());
-    let report = worker(&queue)
-        .visibility_timeout(Duration::from_secs(1))
-        .stop(StopSignal::new(async move { signal.notified().await }))
-        .shutdown_timeout(Duration::from_millis(100))
-        .run(move |_| {
+    for places in [1, 2] {
+        let queue = TestQueue::create().await;
+        send(&queue, ["endless"]).await;
+        let begun = Arc::new(Notify::new());
+        let (signal, begins) = (begun.clone(), begun.clone());
+        let worker = worker(&queue)
+            .concurrency(places)
+            .visibility_timeout(Duration::from_secs(1))
+            .stop(StopSignal::new(async move { signal.notified().await }))
+            .shutdown_timeout(Duration::from_millis(100));
+        let running = worker.run(move |_| {
             begins.notify_one();
             std::future::pending()
-        })
-        .await
-        .unwrap();
-    assert_eq!(report, WorkerReport { lost: 1, ..Default::default() });
-    while received(&queue).await.is_empty() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        });
+        let report = tokio::time::timeout(Duration::from_secs(20), running).await;
+        let given_up = WorkerReport { lost: 1, ..Default::default() };
+        assert_eq!(report.expect("an end").unwrap(), given_up);
+        while received(&queue).await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        queue.delete().await;
     }
-    queue.delete().await;
 }
 
 #[tokio::test]

@@ -63,8 +63,10 @@ where
         }
         let places = worker.concurrency.saturating_sub(tasks.len());
         if places == 0 {
-            let finished = tasks.join_next().await.expect("all places are taken");
-            report.note(&finished);
+            match ended_before_stop(&mut tasks, &source).await {
+                Some(outcome) => report.note(&outcome),
+                None => break Ok(()),
+            }
             continue;
         }
         let batch = u8::try_from(places).unwrap_or(BATCH_MAX);
@@ -83,7 +85,7 @@ where
                 }
             }
             Ok(Claims::Stopped) => break Ok(()),
-            Ok(Claims::None) if until_empty => match tasks.join_next().await {
+            Ok(Claims::None) if until_empty => match ended_before_stop(&mut tasks, &source).await {
                 Some(outcome) => report.note(&outcome),
                 None => break Ok(()),
             },
@@ -96,6 +98,17 @@ where
     };
     finish(tasks, worker.shutdown_timeout, &mut report).await;
     ended.map(|()| report)
+}
+
+/// Waits for one of the tasks; `None` if there is none, or if it takes longer than until the stop.
+async fn ended_before_stop(
+    tasks: &mut JoinSet<Outcome>,
+    source: &Source,
+) -> Option<std::result::Result<Outcome, JoinError>> {
+    match select(pin!(tasks.join_next()), pin!(source.stopped())).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right(_) => None,
+    }
 }
 
 /// Waits for what is under way, and gives up what takes too long.
