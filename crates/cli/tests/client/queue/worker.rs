@@ -236,6 +236,48 @@ async fn a_stop_waits_for_what_is_under_way() {
     queue.delete().await;
 }
 
+/// Tells when messages are asked for.
+#[derive(Debug)]
+struct Asked(Arc<Notify>);
+
+#[async_trait]
+impl Policy for Asked {
+    async fn send(
+        &self,
+        context: &Context,
+        request: &mut Request,
+        next: &[Arc<dyn Policy>],
+    ) -> PolicyResult {
+        if request.method() == Method::Get {
+            self.0.notify_one();
+        }
+        next[0].send(context, request, &next[1..]).await
+    }
+}
+
+/// Given back, their receipt would count as an attempt, and as the only one here.
+#[tokio::test]
+async fn messages_that_come_with_the_stop_are_worked_on() {
+    let queue = TestQueue::create().await;
+    send(&queue, ["one", "two"]).await;
+    let asked = Arc::new(Notify::new());
+    let client = QueueClient::builder(queue.name())
+        .connection_string(queue.account.connection_string())
+        .policy(Arc::new(Asked(asked.clone())))
+        .build()
+        .unwrap();
+    let mut report = worker(&client)
+        .max_attempts(1)
+        .stop(StopSignal::new(async move { asked.notified().await }))
+        .run(|_| async { Ok(()) })
+        .await
+        .unwrap();
+    let next = worker(&queue).max_attempts(1).drain(|_| async { Ok(()) }).await.unwrap();
+    report.done += next.done;
+    assert_eq!((report.done, next.dead_lettered), (2, 0));
+    queue.delete().await;
+}
+
 /// Work that does not end is given up, and its message comes back; also if there is a place for no other.
 #[tokio::test]
 async fn a_stop_gives_up_what_takes_too_long() {

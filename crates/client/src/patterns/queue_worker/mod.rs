@@ -145,8 +145,8 @@ impl QueueWorker {
         self
     }
 
-    /// How often a message is tried before it goes to the dead letters; 5 times unless set. A message that its worker does not
-    /// survive counts, too.
+    /// How often a message is tried before it goes to the dead letters; 5 times unless set. What counts is how often it was
+    /// received: its worker may not survive it.
     #[must_use]
     pub fn max_attempts(mut self, count: u32) -> Self {
         self.max_attempts = count.max(1);
@@ -184,7 +184,8 @@ impl QueueWorker {
         self
     }
 
-    /// Ends the worker: nothing more is received, and what is under way is waited for.
+    /// Ends the worker: nothing more is asked for, and what is under way is waited for. Messages that are just being received
+    /// belong to that: given back, each would have used up an attempt without having been tried.
     #[must_use]
     pub fn stop(mut self, signal: StopSignal) -> Self {
         self.stop = Some(signal);

@@ -14,7 +14,7 @@ use super::job::Fate;
 use super::{JobError, JobResult, QueueWorker, WorkerReport};
 use crate::ErrorExt;
 use crate::error::Result;
-use crate::queue::{BATCH_MAX, ClaimedMessage, Claims, Message, Source, release};
+use crate::queue::{BATCH_MAX, ClaimedMessage, Claims, Message, Source};
 
 /// How long the service hides a message at most.
 const PAUSE_MAX: Duration = Duration::from_secs(SEVEN_DAYS.unsigned_abs());
@@ -75,10 +75,7 @@ where
             false => source.wait(batch).await,
         };
         match claims {
-            Ok(Claims::Some(messages)) if source.is_stopped() => {
-                release(messages).await;
-                break Ok(());
-            }
+            // Also those that come with the stop: the service has counted an attempt for each of them.
             Ok(Claims::Some(messages)) => {
                 for message in messages {
                     tasks.spawn(job(settings.clone(), work.clone(), message));
