@@ -233,7 +233,7 @@ impl QueueWorker {
     /// ```
     ///
     /// # Errors
-    /// As [`QueueWorker::run`].
+    /// As [`QueueWorker::run`], and a service that does not answer: who drains a queue wants to know whether it is empty.
     pub async fn drain<F, R>(&self, work: F) -> Result<WorkerReport>
     where
         F: Fn(Arc<Message>) -> R + Send + Sync + 'static,
