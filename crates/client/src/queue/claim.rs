@@ -171,6 +171,8 @@ async fn renew(claim: Arc<Claim>, asked_at: Instant, timeout: Duration) {
             Err(error) => {
                 // A signature without the permission to update, mostly.
                 tracing::warn!(message = receipt.message_id, %error, "cannot renew a message");
+                // Whoever ends the work before that needs the receipt.
+                drop(receipt);
                 sleep_until(until).await;
                 break;
             }

@@ -200,7 +200,8 @@ pub struct MessageStreamOptions {
     /// The pauses between questions to an empty queue, or to a service that does not answer; from 0.1 to 10 seconds unless
     /// set.
     pub poll: Option<Backoff>,
-    /// Ends the stream: nothing more is received, and what was not handed out can be received by others at once.
+    /// Ends the stream: nothing more is received, and what was not handed out can be received by others at once. The service
+    /// counts it as received.
     pub stop: Option<StopSignal>,
 }
 

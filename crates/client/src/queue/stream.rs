@@ -119,7 +119,7 @@ async fn next(
 }
 
 /// Gives messages that nobody began to others. They get them later if that fails.
-pub(crate) async fn release(messages: impl IntoIterator<Item = ClaimedMessage>) {
+async fn release(messages: impl IntoIterator<Item = ClaimedMessage>) {
     for message in messages {
         if let Err(error) = message.release(Duration::ZERO).await {
             tracing::debug!(%error, "cannot release a message");
@@ -160,6 +160,11 @@ impl Source {
 
     pub(crate) fn is_stopped(&mut self) -> bool {
         self.stop.is_given()
+    }
+
+    /// Waits until there will be nothing any more.
+    pub(crate) async fn stopped(&self) {
+        self.stop.wait().await;
     }
 
     /// Asks once.

@@ -153,6 +153,12 @@ impl TableClient {
         Self { encryption: None, ..self.clone() }
     }
 
+    /// Whether both write the same rows. Names of tables differ in more than the case.
+    pub(crate) fn is_same_table(&self, other: &Self) -> bool {
+        self.pipeline.url("") == other.pipeline.url("")
+            && self.name.eq_ignore_ascii_case(&other.name)
+    }
+
     /// The name of the table.
     ///
     /// ```

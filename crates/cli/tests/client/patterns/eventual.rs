@@ -102,6 +102,38 @@ async fn an_employee_is_archived() {
     tables.delete().await;
 }
 
+/// An entity would be copied onto itself, and that copy deleted.
+#[tokio::test]
+async fn an_archive_in_the_same_place_is_refused() {
+    let account = account();
+    let process = Process::new(&account, None);
+    let tables = Tables::create(&process, &fresh_name()).await;
+    tables.current.insert_entity(&employee("000456", 34), None).await.unwrap();
+    let stored = tables.current.get_entity::<Entity>("Sales", "000456", None).await.unwrap();
+    // Names of tables differ in more than the case.
+    let same = process.tables.table_client(tables.current.name().to_uppercase()).unwrap();
+    let itself = Archive::<Entity>::new(tables.current.clone(), same, tables.queue.clone());
+    for begun in [itself.begin("Sales", "000456").await, itself.begin_version(&stored).await] {
+        let error = begun.unwrap_err();
+        assert!(error.to_string().contains("archive is where the entities are"), "{error}");
+    }
+    assert_eq!(tables.queue.get_properties(None).await.unwrap().approximate_message_count, 0);
+    // A worker whose archive is wrong, and a client whose is right.
+    tables.archive().begin_version(&stored).await.unwrap();
+    let wrong = counting_worker(&tables.queue).max_attempts(1);
+    assert_eq!(wrong.drain(itself.job()).await.unwrap().dead_lettered, 1);
+    let after = tables.current.get_entity::<Entity>("Sales", "000456", None).await.unwrap();
+    assert_eq!(after.etag, stored.etag);
+    // With a prefix it is another place.
+    let within = itself.partition_prefix("archived_");
+    within.begin("Sales", "000456").await.unwrap();
+    settle(&tables.queue, move |message| within.job()(message)).await;
+    assert_eq!(tables.whereabouts("000456").await, (false, false));
+    let name = format!("{}-poison", tables.queue.name());
+    account.queues().delete_queue(&name, None).await.unwrap();
+    tables.delete().await;
+}
+
 /// Steps 1 to 6 of the guide, with a worker that dies at each request, before and after it was made.
 #[tokio::test]
 async fn a_worker_may_die_at_every_step() {

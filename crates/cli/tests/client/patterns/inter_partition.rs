@@ -427,6 +427,50 @@ async fn a_value_that_is_taken_is_told() {
     queue.delete(None).await.unwrap();
 }
 
+/// What is in the way of one entry is in that of no other.
+#[tokio::test]
+async fn a_value_that_is_taken_stops_nothing_else() {
+    let account = account();
+    let name = fresh_name();
+    let process = Process::new(&account, None);
+    let table = process.tables.table_client(name.as_str()).unwrap();
+    let queue = process.queues.queue_client(name.as_str()).unwrap();
+    table.create(None).await.unwrap();
+    queue.create(None).await.unwrap();
+    let staff = InterPartitionIndex::new(table.clone(), "empid_", queue.clone())
+        .with(Index::unique("mail_", Employee::EMAIL), Place::whole())
+        .unwrap()
+        .with(Index::many("name_", Employee::LAST_NAME), Place::whole())
+        .unwrap();
+    staff.save(&employee("Sales", "1", "x@contoso.com", "Jones")).await.unwrap();
+    settle(&queue, staff.job::<Employee>().into_shared()).await;
+    let second = employee("Marketing", "1", "x@contoso.com", "Smith");
+    staff.save(&second).await.unwrap();
+    let worker = counting_worker(&queue).max_attempts(1);
+    let report = worker.drain(staff.job::<Employee>()).await.unwrap();
+    assert_eq!((report.done, report.dead_lettered), (0, 1));
+    let by_name = staff.everywhere("name_").unwrap();
+    assert_eq!(by_name.find::<Employee>("Smith").await.unwrap().unwrap().value, second);
+
+    // Behind it an entity without entries, and an entry without an entity.
+    let third = employee("empid_Marketing", "2", "y@contoso.com", "Miller");
+    table.insert_entity(&third, None).await.unwrap();
+    let orphan = Entity::new("mail_", "z@contoso.com")
+        .with("PrimaryPartitionKey", "Marketing")
+        .with("PrimaryRowKey", "9");
+    table.insert_entity(&orphan, None).await.unwrap();
+    let error = staff.repair::<Employee>("Marketing").await.unwrap_err();
+    assert!(error.to_string().contains("two entities share a unique value"), "{error}");
+    let by_mail = staff.everywhere("mail_").unwrap();
+    assert_eq!(by_mail.find::<Employee>("y@contoso.com").await.unwrap().unwrap().id, "2");
+    assert_eq!(by_name.find::<Employee>("Miller").await.unwrap().unwrap().id, "2");
+    let orphan = table.get_entity_if_exists::<Entity>("mail_", "z@contoso.com", None).await;
+    assert!(orphan.unwrap().is_none());
+    process.queues.delete_queue(&format!("{name}-poison"), None).await.unwrap();
+    table.delete(None).await.unwrap();
+    queue.delete(None).await.unwrap();
+}
+
 #[tokio::test]
 async fn what_cannot_be_is_refused() {
     let account = account();

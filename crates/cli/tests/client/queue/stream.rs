@@ -128,16 +128,20 @@ async fn an_error_does_not_end_the_stream() {
     queue.delete(None).await.unwrap();
 }
 
-/// A signature that can receive and not change: the message is ours for its time, and no longer.
+/// A client with a signature that can receive and delete, and not change.
+fn without_update(queue: &TestQueue) -> QueueClient {
+    let expiry = DateTime::parse_iso("2040-01-01").unwrap();
+    let token = queue.sas(&QueueSasSpec::new("any", Permissions::PROCESS, expiry)).unwrap();
+    let endpoint = queue.account.queues().endpoint().to_string();
+    QueueClient::new(&endpoint, queue.name(), SasCredential::new(token), None).unwrap()
+}
+
+/// Without the permission to renew, the message is ours for its time, and no longer.
 #[tokio::test]
 async fn a_message_that_cannot_be_renewed_is_lost_in_time() {
     let queue = TestQueue::create().await;
     queue.send_message("x", None).await.unwrap();
-    let expiry = DateTime::parse_iso("2040-01-01").unwrap();
-    let token = queue.sas(&QueueSasSpec::new("any", Permissions::PROCESS, expiry)).unwrap();
-    let endpoint = queue.account.queues().endpoint().to_string();
-    let worker =
-        QueueClient::new(&endpoint, queue.name(), SasCredential::new(token), None).unwrap();
+    let worker = without_update(&queue);
     let timeout = Some(Duration::from_secs(2));
     let options = MessageStreamOptions { visibility_timeout: timeout, ..options() };
     let mut messages = worker.messages(Some(options));
@@ -150,6 +154,29 @@ async fn a_message_that_cannot_be_renewed_is_lost_in_time() {
     }
     assert_eq!(others[0].dequeue_count, 2);
     assert!(!message.complete().await.unwrap());
+    queue.delete().await;
+}
+
+/// Whoever ends the work on it before that does not wait for its time to be over.
+#[tokio::test]
+async fn a_message_that_cannot_be_renewed_is_ended_at_once() {
+    let queue = TestQueue::create().await;
+    for _ in 0..2 {
+        queue.send_message("x", None).await.unwrap();
+    }
+    let worker = without_update(&queue);
+    let timeout = Duration::from_secs(12);
+    let options =
+        MessageStreamOptions { batch: Some(2), visibility_timeout: Some(timeout), ..options() };
+    let mut messages = worker.messages(Some(options));
+    let done = messages.try_next().await.unwrap().unwrap();
+    let put_off = messages.try_next().await.unwrap().unwrap();
+    // The renewals were refused after half of it.
+    sleep(timeout / 2 + Duration::from_secs(1)).await;
+    let soon = Duration::from_secs(3);
+    assert!(tokio::time::timeout(soon, done.complete()).await.unwrap().unwrap());
+    let refused = tokio::time::timeout(soon, put_off.release(Duration::ZERO)).await.unwrap();
+    assert!(!refused.unwrap_err().is_transient());
     queue.delete().await;
 }
 

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use azure_core::http::policies::{Policy, PolicyResult};
+use azure_core::http::{Context, Method, Request};
 use tavola_client::patterns::queue_worker::{JobError, QueueWorker, WorkerReport};
 use tavola_client::queue::{Backoff, PeekMessagesOptions, QueueClient, StopSignal};
-use tavola_client::{ErrorExt, Result};
+use tavola_client::{DateTime, ErrorExt, Result};
 use tokio::sync::{Barrier, Notify};
 
 use super::received;
@@ -116,6 +119,54 @@ async fn what_fails_is_tried_again_and_then_buried() {
     queue.delete().await;
 }
 
+/// Buries each message anew as soon as it was sent, as a worker does whose reason to fail was not mended.
+#[derive(Debug)]
+struct NotMended(QueueClient);
+
+#[async_trait]
+impl Policy for NotMended {
+    async fn send(
+        &self,
+        context: &Context,
+        request: &mut Request,
+        next: &[Arc<dyn Policy>],
+    ) -> PolicyResult {
+        let answer = next[0].send(context, request, &next[1..]).await;
+        if request.method() == Method::Post {
+            // The service tells moments by the second.
+            tokio::time::sleep(Duration::from_millis(1100)).await;
+            send(&self.0, ["again"]).await;
+        }
+        answer
+    }
+}
+
+#[tokio::test]
+async fn what_is_buried_meanwhile_is_not_sent_again() {
+    let queue = TestQueue::create().await;
+    let dead_letters = poison(&queue);
+    dead_letters.create(None).await.unwrap();
+    send(&dead_letters, ["one", "two", "three"]).await;
+    let failing = QueueClient::builder(queue.name())
+        .connection_string(queue.account.connection_string())
+        .policy(Arc::new(NotMended(dead_letters.clone())))
+        .build()
+        .unwrap();
+    let worker = worker(&failing).dead_letters(dead_letters.clone());
+    let again = tokio::time::timeout(Duration::from_secs(20), worker.redrive()).await;
+    assert_eq!(again.expect("an end").unwrap(), 3);
+    // Those stay where they are, for the next time and to be looked at.
+    assert_eq!(raw_texts(&dead_letters).await, ["again", "again", "again"]);
+    // However long the worker is away.
+    let a_century_ahead = DateTime::parse_iso("2126-01-01").unwrap();
+    let options = PeekMessagesOptions { max_messages: Some(32), ..Default::default() };
+    let waiting = queue.peek_messages(Some(options)).await.unwrap();
+    assert_eq!(waiting.len(), 3);
+    assert!(waiting.iter().all(|message| message.expires_at > a_century_ahead));
+    dead_letters.delete(None).await.unwrap();
+    queue.delete().await;
+}
+
 /// A message that no worker survives: nobody ever reports a failure.
 #[tokio::test]
 async fn what_kills_its_workers_is_buried_too() {
@@ -185,28 +236,73 @@ async fn a_stop_waits_for_what_is_under_way() {
     queue.delete().await;
 }
 
-/// Work that does not end is given up, and its message comes back.
+/// Tells when messages are asked for.
+#[derive(Debug)]
+struct Asked(Arc<Notify>);
+
+#[async_trait]
+impl Policy for Asked {
+    async fn send(
+        &self,
+        context: &Context,
+        request: &mut Request,
+        next: &[Arc<dyn Policy>],
+    ) -> PolicyResult {
+        if request.method() == Method::Get {
+            self.0.notify_one();
+        }
+        next[0].send(context, request, &next[1..]).await
+    }
+}
+
+/// Given back, their receipt would count as an attempt, and as the only one here.
 #[tokio::test]
-async fn a_stop_gives_up_what_takes_too_long() {
+async fn messages_that_come_with_the_stop_are_worked_on() {
     let queue = TestQueue::create().await;
-    send(&queue, ["endless"]).await;
-    let begun = Arc::new(Notify::new());
-    let (signal, begins) = (begun.clone(), begun.clone());
-    let report = worker(&queue)
-        .visibility_timeout(Duration::from_secs(1))
-        .stop(StopSignal::new(async move { signal.notified().await }))
-        .shutdown_timeout(Duration::from_millis(100))
-        .run(move |_| {
-            begins.notify_one();
-            std::future::pending()
-        })
+    send(&queue, ["one", "two"]).await;
+    let asked = Arc::new(Notify::new());
+    let client = QueueClient::builder(queue.name())
+        .connection_string(queue.account.connection_string())
+        .policy(Arc::new(Asked(asked.clone())))
+        .build()
+        .unwrap();
+    let mut report = worker(&client)
+        .max_attempts(1)
+        .stop(StopSignal::new(async move { asked.notified().await }))
+        .run(|_| async { Ok(()) })
         .await
         .unwrap();
-    assert_eq!(report, WorkerReport { lost: 1, ..Default::default() });
-    while received(&queue).await.is_empty() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let next = worker(&queue).max_attempts(1).drain(|_| async { Ok(()) }).await.unwrap();
+    report.done += next.done;
+    assert_eq!((report.done, next.dead_lettered), (2, 0));
     queue.delete().await;
+}
+
+/// Work that does not end is given up, and its message comes back; also if there is a place for no other.
+#[tokio::test]
+async fn a_stop_gives_up_what_takes_too_long() {
+    for places in [1, 2] {
+        let queue = TestQueue::create().await;
+        send(&queue, ["endless"]).await;
+        let begun = Arc::new(Notify::new());
+        let (signal, begins) = (begun.clone(), begun.clone());
+        let worker = worker(&queue)
+            .concurrency(places)
+            .visibility_timeout(Duration::from_secs(1))
+            .stop(StopSignal::new(async move { signal.notified().await }))
+            .shutdown_timeout(Duration::from_millis(100));
+        let running = worker.run(move |_| {
+            begins.notify_one();
+            std::future::pending()
+        });
+        let report = tokio::time::timeout(Duration::from_secs(20), running).await;
+        let given_up = WorkerReport { lost: 1, ..Default::default() };
+        assert_eq!(report.expect("an end").unwrap(), given_up);
+        while received(&queue).await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        queue.delete().await;
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use super::EventualTransaction;
+use crate::error::refused;
 use crate::patterns::queue_worker::JobResult;
 use crate::patterns::{Races, Row};
 use crate::queue::{Message, QueueClient, SentMessage};
@@ -70,7 +71,7 @@ impl<T: TableEntity + 'static> Archive<T> {
         Self { transaction, current, archive, partition_prefix, entity: PhantomData }
     }
 
-    /// Puts this before the partition keys in the archive, which may then be the same table.
+    /// Puts this before the partition keys in the archive, which may then be the same table, and may not otherwise.
     #[must_use]
     pub fn partition_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.partition_prefix = prefix.into();
@@ -83,8 +84,9 @@ impl<T: TableEntity + 'static> Archive<T> {
     /// second time; [`begin_version`](Archive::begin_version) does not touch it.
     ///
     /// # Errors
-    /// Those of sending a message.
+    /// Those of sending a message, and an archive that is the same table without a [prefix](Archive::partition_prefix).
     pub async fn begin(&self, partition_key: &str, row_key: &str) -> Result<SentMessage> {
+        self.check_place()?;
         let (partition, row) = (partition_key.to_owned(), row_key.to_owned());
         self.transaction.begin(&Order { partition, row, version: None }).await
     }
@@ -93,8 +95,9 @@ impl<T: TableEntity + 'static> Archive<T> {
     /// moment of such a change leaves a copy of this version in the archive.
     ///
     /// # Errors
-    /// Those of sending a message, and an entity that is none.
+    /// As [`Archive::begin`], and an entity that is none.
     pub async fn begin_version(&self, entity: &Stored<T>) -> Result<SentMessage> {
+        self.check_place()?;
         let keys = entity.value.to_entity()?;
         let (partition, row) = (keys.partition_key().to_owned(), keys.row_key().to_owned());
         let version = Some(entity.etag.to_string());
@@ -114,6 +117,7 @@ impl<T: TableEntity + 'static> Archive<T> {
     }
 
     async fn move_entity(&self, order: &Order) -> Result<()> {
+        self.check_place()?;
         let mut races = Races::default();
         loop {
             let (partition, row) = (&order.partition, &order.row);
@@ -141,6 +145,15 @@ impl<T: TableEntity + 'static> Archive<T> {
             Err(error) if !error.is_precondition_failed() => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// An entity that was copied onto itself would be deleted as if it were its copy.
+    fn check_place(&self) -> Result<()> {
+        if self.partition_prefix.is_empty() && self.current.is_same_table(&self.archive) {
+            let table = self.current.name();
+            return Err(refused(format!("the archive is where the entities are: table={table}")));
+        }
+        Ok(())
     }
 
     fn copy(&self, stored: &Entity) -> Result<Row> {

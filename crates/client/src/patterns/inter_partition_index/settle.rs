@@ -6,14 +6,14 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use futures::{FutureExt, TryStreamExt};
 
-use super::entry::{Entries, Entry, Notice, is_of, owner};
+use super::entry::{Entries, Entry, Notice, Placed, is_of, owner};
 use super::{InterPartitionIndex, PARTITION_PROPERTY, Repaired};
 use crate::error::refused;
 use crate::patterns::queue_worker::{JobError, JobResult};
 use crate::patterns::{Races, Row, is_conflict};
 use crate::queue::Message;
 use crate::{
-    Column, Entity, Filter, IfMatch, Result, Stored, TableClient, TableEntity, UpdateMode,
+    Column, Entity, ErrorExt, Filter, IfMatch, Result, Stored, TableClient, TableEntity, UpdateMode,
 };
 
 impl InterPartitionIndex {
@@ -36,7 +36,8 @@ impl InterPartitionIndex {
     /// ```
     ///
     /// # Errors
-    /// Those of reads and writes; two entities that share a unique value; a message that is none of this index's.
+    /// Those of reads and writes; two entities that share a unique value; a message that is none of this index's. An error of
+    /// one entry does not stop the others, unless the service does not answer: they are done, and the first error is told.
     pub async fn apply<T: TableEntity>(&self, message: &Message) -> JobResult {
         let notice: Notice = message.json().map_err(JobError::poison)?;
         self.settle::<T>(&notice.partition, &notice.id, notice.entries).await?;
@@ -71,36 +72,71 @@ impl InterPartitionIndex {
     /// index was added, or after something else wrote there. Reads the whole partition, and what lies of it in the indexes.
     ///
     /// # Errors
-    /// Two entities with the same unique value; those of the queries and writes.
+    /// Two entities with the same unique value; those of the queries and writes. An error of one entity does not stop the
+    /// others, unless the service does not answer: they are repaired, and the first error is told in the end.
     pub async fn repair<T: TableEntity>(&self, partition_key: &str) -> Result<Repaired> {
-        let mut repaired = Repaired::default();
+        let mut failure = FirstFailure::default();
+        let written = self.write_missing::<T>(partition_key, &mut failure).await?;
+        let mut removed = 0;
+        for placed in self.indexes.iter() {
+            removed += self.remove_stale::<T>(placed, partition_key, &mut failure).await?;
+        }
+        failure.or(Repaired { written, removed })
+    }
+
+    /// Writes the entries of the entities of a partition; tells how many were not right.
+    async fn write_missing<T: TableEntity>(
+        &self,
+        partition_key: &str,
+        failure: &mut FirstFailure,
+    ) -> Result<usize> {
+        let mut written = 0;
         let entities = Filter::partition(&self.partition(partition_key));
         let mut entities = self.table.query_entities::<Entity>(entities);
         while let Some(entity) = entities.try_next().await? {
-            let done = self.settle::<T>(partition_key, entity.row_key(), BTreeSet::new()).await?;
-            repaired.written += done.written;
+            let done = self.settle::<T>(partition_key, entity.row_key(), BTreeSet::new()).await;
+            written += failure.note(done)?.map_or(0, |done| done.written);
         }
-        for placed in self.indexes.iter() {
-            let owned = Column::<String>::new(PARTITION_PROPERTY).eq(partition_key);
-            let rows = match placed.is_whole {
-                true => Filter::partition(&placed.name) & owned,
-                false => Filter::partition(&format!("{}{partition_key}", placed.name)),
-            };
-            let mut copies = placed.table.query_entities::<Entity>(rows);
-            while let Some(copy) = copies.try_next().await? {
-                let (partition, id) = owner(&copy)?;
-                let entry = Entry {
-                    index: placed.name.clone(),
-                    partition: copy.partition_key().to_owned(),
-                    row: copy.row_key().to_owned(),
-                };
-                if !self.is_wanted(&entry, &partition, &id).await? {
-                    let stale = BTreeSet::from([entry]);
-                    repaired.removed += self.settle::<T>(&partition, &id, stale).await?.removed;
-                }
-            }
+        Ok(written)
+    }
+
+    /// Removes what lies of a partition in an index and belongs to no entity; tells how many.
+    async fn remove_stale<T: TableEntity>(
+        &self,
+        placed: &Placed,
+        partition_key: &str,
+        failure: &mut FirstFailure,
+    ) -> Result<usize> {
+        let mut removed = 0;
+        let owned = Column::<String>::new(PARTITION_PROPERTY).eq(partition_key);
+        let rows = match placed.is_whole {
+            true => Filter::partition(&placed.name) & owned,
+            false => Filter::partition(&format!("{}{partition_key}", placed.name)),
+        };
+        let mut copies = placed.table.query_entities::<Entity>(rows);
+        while let Some(copy) = copies.try_next().await? {
+            let done = self.settle_copy::<T>(placed, &copy).await;
+            removed += failure.note(done)?.map_or(0, |done| done.removed);
         }
-        Ok(repaired)
+        Ok(removed)
+    }
+
+    /// Settles the entity of an entry that it is not to have.
+    async fn settle_copy<T: TableEntity>(
+        &self,
+        placed: &Placed,
+        copy: &Entity,
+    ) -> Result<Repaired> {
+        let (partition, id) = owner(copy)?;
+        let entry = Entry {
+            index: placed.name.clone(),
+            partition: copy.partition_key().to_owned(),
+            row: copy.row_key().to_owned(),
+        };
+        match self.is_wanted(&entry, &partition, &id).await? {
+            true => Ok(Repaired::default()),
+            false => self.settle::<T>(&partition, &id, BTreeSet::from([entry])).await,
+        }
     }
 
     /// Makes these entries and those that the entity has now what it says. Whoever writes an entry looks at the entity
@@ -114,24 +150,26 @@ impl InterPartitionIndex {
         let (mut races, mut done) = (Races::default(), Repaired::default());
         let mut stored = self.stored(partition_key, id).await?;
         loop {
+            // What failed for an entity that was changed since may be right now.
+            let mut failure = FirstFailure::default();
             let wanted = self.typed_entries::<T>(stored.as_ref())?;
             concerned.extend(wanted.keys().cloned());
             for entry in &concerned {
                 let Some(table) = self.table_of(entry) else { continue };
                 match wanted.get(entry) {
                     Some(row) => {
-                        let is_written = self.write_entry(table, entry, row, (partition_key, id));
-                        done.written += usize::from(is_written.await?);
+                        let written = self.write_entry(table, entry, row, (partition_key, id));
+                        done.written += usize::from(failure.note(written.await)? == Some(true));
                     }
                     None => {
-                        let is_removed = remove_entry(table, entry, (partition_key, id));
-                        done.removed += usize::from(is_removed.await?);
+                        let removed = remove_entry(table, entry, (partition_key, id));
+                        done.removed += usize::from(failure.note(removed.await)? == Some(true));
                     }
                 }
             }
             let after = self.stored(partition_key, id).await?;
             if after.as_ref().map(|it| &it.etag) == stored.as_ref().map(|it| &it.etag) {
-                return Ok(done);
+                return failure.or(done);
             }
             stored = after;
             races.lost().await?;
@@ -198,6 +236,30 @@ impl InterPartitionIndex {
     async fn is_wanted(&self, entry: &Entry, partition_key: &str, id: &str) -> Result<bool> {
         let stored = self.stored(partition_key, id).await?;
         Ok(self.entries_of(stored.as_ref())?.contains_key(entry))
+    }
+}
+
+/// The first failure of several changes, which does not stop those after it.
+#[derive(Default)]
+struct FirstFailure(Option<azure_core::Error>);
+
+impl FirstFailure {
+    /// What came of a change, unless it failed. A service that does not answer would fail those after it as well, each
+    /// with all its retries: that ends them.
+    fn note<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.is_transient() => Err(error),
+            Err(error) => {
+                self.0.get_or_insert(error);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The failure, or this if there was none.
+    fn or<T>(self, value: T) -> Result<T> {
+        self.0.map_or(Ok(value), Err)
     }
 }
 

@@ -25,8 +25,8 @@ use std::time::Duration;
 use crate::ErrorExt;
 use crate::error::Result;
 use crate::queue::{
-    BATCH_MAX, Backoff, Message, MessageEncoding, POLL, QueueClient, ReceiveMessagesOptions,
-    SendMessageOptions, StopSignal, TimeToLive, VISIBILITY_TIMEOUT,
+    BATCH_MAX, Backoff, Message, MessageEncoding, MessageUpdate, POLL, QueueClient,
+    ReceiveMessagesOptions, SendMessageOptions, StopSignal, TimeToLive, VISIBILITY_TIMEOUT,
 };
 
 pub use job::{JobError, JobResult};
@@ -145,8 +145,8 @@ impl QueueWorker {
         self
     }
 
-    /// How often a message is tried before it goes to the dead letters; 5 times unless set. A message that its worker does not
-    /// survive counts, too.
+    /// How often a message is tried before it goes to the dead letters; 5 times unless set. What counts is how often it was
+    /// received: its worker may not survive it.
     #[must_use]
     pub fn max_attempts(mut self, count: u32) -> Self {
         self.max_attempts = count.max(1);
@@ -184,7 +184,8 @@ impl QueueWorker {
         self
     }
 
-    /// Ends the worker: nothing more is received, and what is under way is waited for.
+    /// Ends the worker: nothing more is asked for, and what is under way is waited for. Messages that are just being received
+    /// belong to that: given back, each would have used up an attempt without having been tried.
     #[must_use]
     pub fn stop(mut self, signal: StopSignal) -> Self {
         self.stop = Some(signal);
@@ -232,7 +233,7 @@ impl QueueWorker {
     /// ```
     ///
     /// # Errors
-    /// As [`QueueWorker::run`].
+    /// As [`QueueWorker::run`], and a service that does not answer: who drains a queue wants to know whether it is empty.
     pub async fn drain<F, R>(&self, work: F) -> Result<WorkerReport>
     where
         F: Fn(Arc<Message>) -> R + Send + Sync + 'static,
@@ -241,8 +242,11 @@ impl QueueWorker {
         run::run(self, Arc::new(work), true).await
     }
 
-    /// Sends all dead letters to the queue again, to be tried as if they were new: after the reason of their failure was
+    /// Sends the dead letters to the queue again, to be tried as if they were new: after the reason of their failure was
     /// mended. Tells how many.
+    ///
+    /// They are those that are there when it begins. What a worker buries from the next second on stays among the dead
+    /// letters, so that this ends even if the reason is still there.
     ///
     /// ```no_run
     /// # async fn run(orders: tavola_client::queue::QueueClient) -> tavola_client::Result<()> {
@@ -259,19 +263,22 @@ impl QueueWorker {
     pub async fn redrive(&self) -> Result<usize> {
         let dead_letters = self.dead_letter_queue()?;
         let queue = self.queue.clone().with_encoding(MessageEncoding::Text);
-        let mut count = 0;
+        let (mut began, mut count) = (None, 0);
         loop {
-            let options =
-                ReceiveMessagesOptions { max_messages: Some(BATCH_MAX), ..Default::default() };
-            let messages = match dead_letters.receive_messages(Some(options)).await {
+            let messages = match receive_dead_letters(&dead_letters).await {
                 Err(error) if error.is_not_found() => return Ok(count),
                 messages => messages?,
             };
-            if messages.is_empty() {
+            let Some(first) = messages.first() else { return Ok(count) };
+            let began = *began.get_or_insert_with(|| received_second(first));
+            let is_older = |message: &Message| message.inserted_at.unix_seconds() <= began;
+            let (older, newer): (Vec<_>, Vec<_>) = messages.into_iter().partition(is_older);
+            give_back(&dead_letters, newer).await;
+            if older.is_empty() {
                 return Ok(count);
             }
-            for message in messages {
-                queue.send_message(message.raw_text(), None).await?;
+            for message in older {
+                queue.send_message(message.raw_text(), Some(for_ever())).await?;
                 dead_letters.delete_message_if_exists(&message.receipt, None).await?;
                 count += 1;
             }
@@ -281,14 +288,10 @@ impl QueueWorker {
     /// Copies a message to the dead letters as it is.
     async fn bury(&self, message: &Message) -> Result<()> {
         let queue = self.dead_letter_queue()?;
-        let options = || {
-            let time_to_live = Some(TimeToLive::Forever);
-            Some(SendMessageOptions { time_to_live, ..Default::default() })
-        };
-        match queue.send_message(message.raw_text(), options()).await {
+        match queue.send_message(message.raw_text(), Some(for_ever())).await {
             Err(error) if error.is_not_found() => {
                 queue.create_if_not_exists(None).await?;
-                queue.send_message(message.raw_text(), options()).await?;
+                queue.send_message(message.raw_text(), Some(for_ever())).await?;
             }
             sent => drop(sent?),
         }
@@ -302,5 +305,34 @@ impl QueueWorker {
             None => self.queue.sibling(&format!("{}{DEAD_LETTERS_SUFFIX}", self.queue.name()))?,
         };
         Ok(queue.with_encoding(MessageEncoding::Text))
+    }
+}
+
+/// What has to be done is kept until it is done, however long the workers are away.
+fn for_ever() -> SendMessageOptions {
+    SendMessageOptions { time_to_live: Some(TimeToLive::Forever), ..Default::default() }
+}
+
+async fn receive_dead_letters(dead_letters: &QueueClient) -> Result<Vec<Message>> {
+    let options = ReceiveMessagesOptions {
+        max_messages: Some(BATCH_MAX),
+        visibility_timeout: Some(VISIBILITY_TIMEOUT),
+        ..Default::default()
+    };
+    dead_letters.receive_messages(Some(options)).await
+}
+
+/// When a message was received, by the clock of the service, which is also that of its insertion.
+fn received_second(message: &Message) -> i64 {
+    message.next_visible_at.unix_seconds() - VISIBILITY_TIMEOUT.as_secs().cast_signed()
+}
+
+/// Shows messages that nobody wants now. They appear by themselves, later, if that fails.
+async fn give_back(queue: &QueueClient, messages: Vec<Message>) {
+    for mut message in messages {
+        let at_once = MessageUpdate::visible_after(Duration::ZERO);
+        if let Err(error) = queue.update_message(&mut message.receipt, at_once, None).await {
+            tracing::debug!(message = message.id, %error, "cannot give a message back");
+        }
     }
 }

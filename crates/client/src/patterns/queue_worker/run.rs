@@ -14,7 +14,7 @@ use super::job::Fate;
 use super::{JobError, JobResult, QueueWorker, WorkerReport};
 use crate::ErrorExt;
 use crate::error::Result;
-use crate::queue::{BATCH_MAX, ClaimedMessage, Claims, Message, Source, release};
+use crate::queue::{BATCH_MAX, ClaimedMessage, Claims, Message, Source};
 
 /// How long the service hides a message at most.
 const PAUSE_MAX: Duration = Duration::from_secs(SEVEN_DAYS.unsigned_abs());
@@ -63,8 +63,10 @@ where
         }
         let places = worker.concurrency.saturating_sub(tasks.len());
         if places == 0 {
-            let finished = tasks.join_next().await.expect("all places are taken");
-            report.note(&finished);
+            match ended_before_stop(&mut tasks, &source).await {
+                Some(outcome) => report.note(&outcome),
+                None => break Ok(()),
+            }
             continue;
         }
         let batch = u8::try_from(places).unwrap_or(BATCH_MAX);
@@ -73,17 +75,14 @@ where
             false => source.wait(batch).await,
         };
         match claims {
-            Ok(Claims::Some(messages)) if source.is_stopped() => {
-                release(messages).await;
-                break Ok(());
-            }
+            // Also those that come with the stop: the service has counted an attempt for each of them.
             Ok(Claims::Some(messages)) => {
                 for message in messages {
                     tasks.spawn(job(settings.clone(), work.clone(), message));
                 }
             }
             Ok(Claims::Stopped) => break Ok(()),
-            Ok(Claims::None) if until_empty => match tasks.join_next().await {
+            Ok(Claims::None) if until_empty => match ended_before_stop(&mut tasks, &source).await {
                 Some(outcome) => report.note(&outcome),
                 None => break Ok(()),
             },
@@ -96,6 +95,17 @@ where
     };
     finish(tasks, worker.shutdown_timeout, &mut report).await;
     ended.map(|()| report)
+}
+
+/// Waits for one of the tasks; `None` if there is none, or if it takes longer than until the stop.
+async fn ended_before_stop(
+    tasks: &mut JoinSet<Outcome>,
+    source: &Source,
+) -> Option<std::result::Result<Outcome, JoinError>> {
+    match select(pin!(tasks.join_next()), pin!(source.stopped())).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right(_) => None,
+    }
 }
 
 /// Waits for what is under way, and gives up what takes too long.
