@@ -43,13 +43,46 @@ const FILTER_ROW_BYTES: u64 = 2;
 /// The manifest, and what files take beyond their bytes.
 const OVERHEAD_BYTES: u64 = 256 * 1024;
 
-pub(crate) fn leveled() -> Leveled {
-    Leveled::default().with_table_target_size(TABLE_BYTES)
+/// How much there is to write, for compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Compact as late as the strategy allows.
+    Busy,
+    /// Leave nothing to compact.
+    Quiet,
+    /// Take everything to the last level, where deletions end with what they delete.
+    Thorough,
 }
 
-/// For what is deleted: its rows end with their tombstones in the last level, so no other may hold anything.
-pub(crate) fn flattening() -> Leveled {
-    leveled().with_l0_threshold(0)
+/// How tables are chosen, for each pace.
+pub(crate) struct Strategies {
+    busy: Arc<Leveled>,
+    quiet: Arc<Leveled>,
+    thorough: Arc<Leveled>,
+}
+
+impl Strategies {
+    pub(crate) fn new() -> Self {
+        let first_level_from = |runs| Arc::new(leveled().with_l0_threshold(runs));
+        Self {
+            busy: Arc::new(leveled()),
+            quiet: first_level_from(1),
+            // The size of all levels follows from it: none but the last may hold anything.
+            thorough: first_level_from(0),
+        }
+    }
+
+    pub(crate) fn of(&self, pace: Pace) -> &Arc<Leveled> {
+        match pace {
+            Pace::Busy => &self.busy,
+            Pace::Quiet => &self.quiet,
+            Pace::Thorough => &self.thorough,
+        }
+    }
+}
+
+pub(crate) fn leveled() -> Leveled {
+    Leveled::default().with_table_target_size(TABLE_BYTES)
 }
 
 /// For fjall's own thread, which shall flush: levels so large and so late that none ever needs compaction.

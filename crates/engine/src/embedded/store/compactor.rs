@@ -28,9 +28,9 @@ use std::time::{Duration, Instant};
 use crate::embedded::commit::group::Admission;
 use crate::embedded::commit::group::{Failures, fail};
 use crate::embedded::stats::Stats;
-use crate::embedded::store::compaction::{REWRITE_BYTES_MAX, TOMBSTONE_SHARE_MAX};
+use crate::embedded::store::Store;
+use crate::embedded::store::compaction::{Pace, REWRITE_BYTES_MAX, TOMBSTONE_SHARE_MAX};
 use crate::embedded::store::disk_space::DiskSpace;
-use crate::embedded::store::{Pace, Store};
 use crate::{Error, Result};
 
 /// How long to leave it after a look at the levels: they change with flushes, which are seconds apart.

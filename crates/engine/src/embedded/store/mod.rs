@@ -26,7 +26,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use fjall::compaction::Leveled;
 use fjall::{
     AbstractTree, Database, Keyspace, OwnedWriteBatch, PersistMode, Readable, Snapshot, UserKey,
 };
@@ -38,6 +37,7 @@ use crate::embedded::files::journal_links::{self, JournalLinks};
 use crate::embedded::files::{folder, inventory, journal, manifest, store_record};
 use crate::embedded::options::{EmbeddedOptions, OpenError};
 use crate::embedded::stats::StoreFigures;
+use crate::embedded::store::compaction::{Pace, Strategies};
 use crate::embedded::store::database::{WHICH_FILE, open_database, unreadable};
 use crate::embedded::store::deletions::Deletions;
 use crate::embedded::store::disk_space::DiskSpace;
@@ -47,17 +47,6 @@ use crate::{Error, KeyRange, Result};
 const MANIFEST_LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// How much there is to write, for compaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// Compact as late as the strategy allows.
-    Busy,
-    /// Leave nothing to compact.
-    Quiet,
-    /// Take everything to the last level, where deletions end with what they delete.
-    Thorough,
-}
-
 /// The rows on disk.
 pub(crate) struct Store {
     // ORDER: fields drop in this order: snapshots and trees, then the mark that all is written, then the lock that
@@ -66,9 +55,7 @@ pub(crate) struct Store {
     keyspace: Keyspace,
     database: Database,
     path: PathBuf,
-    busy_strategy: Arc<Leveled>,
-    quiet_strategy: Arc<Leveled>,
-    thorough_strategy: Arc<Leveled>,
+    strategies: Strategies,
     /// Whether everything written is compacted, and so no files will be replaced until the next commit.
     is_compacted: AtomicBool,
     /// Deletions in tables, as of the last look.
@@ -130,9 +117,7 @@ impl Store {
             keyspace,
             database,
             path: path.into(),
-            busy_strategy: Arc::new(compaction::leveled()),
-            quiet_strategy: Arc::new(compaction::leveled().with_l0_threshold(1)),
-            thorough_strategy: Arc::new(compaction::flattening()),
+            strategies: Strategies::new(),
             is_compacted: AtomicBool::new(false),
             deletions: Deletions::new(),
             journals,
@@ -331,7 +316,7 @@ impl Store {
 
     /// Bytes that the most urgent compaction writes at most; `None` if there is none.
     pub(crate) fn compaction_bytes(&self, pace: Pace) -> Result<Option<u64>> {
-        guarded(|| compaction::step_bytes(&self.keyspace.tree, self.strategy(pace)))
+        guarded(|| compaction::step_bytes(&self.keyspace.tree, self.strategies.of(pace)))
     }
 
     /// Does the most urgent compaction; false if there was none.
@@ -342,7 +327,7 @@ impl Store {
     pub(crate) fn compact_step(&self, pace: Pace) -> Result<bool> {
         let tree = &self.keyspace.tree;
         let version = tree.current_version().id();
-        let strategy = Arc::clone(self.strategy(pace));
+        let strategy = Arc::clone(self.strategies.of(pace));
         self.compacting(|| {
             let safe_to_forget = self.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc();
             Ok(tree.compact(strategy as _, safe_to_forget)?)
@@ -370,14 +355,6 @@ impl Store {
 
     pub(crate) fn set_compacted(&self, is_compacted: bool) {
         self.is_compacted.store(is_compacted, Ordering::Release);
-    }
-
-    fn strategy(&self, pace: Pace) -> &Arc<Leveled> {
-        match pace {
-            Pace::Busy => &self.busy_strategy,
-            Pace::Quiet => &self.quiet_strategy,
-            Pace::Thorough => &self.thorough_strategy,
-        }
     }
 
     /// Tells a compaction that found no room from one that cannot be gone on after. Its tables are shown again by

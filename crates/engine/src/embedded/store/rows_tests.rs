@@ -4,7 +4,7 @@ use std::thread;
 use super::*;
 use crate::conformance::{commit, random, range};
 use crate::embedded::options::SEPARATE_VALUE_BYTES;
-use crate::embedded::store::Pace;
+use crate::embedded::store::compaction::Pace;
 use crate::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::{Engine, Write};
 
