@@ -66,6 +66,27 @@ impl Catalogue<Table> {
         changed.await.unwrap_or_else(|interrupted| Err(Error::from(interrupted).into()))
     }
 
+    /// Sees whether the names are free under which the indexes of a table are to be read after a change, before anything
+    /// is written for it.
+    ///
+    /// # Errors
+    /// [`Error::Exists`].
+    pub(crate) async fn check_views(
+        &self,
+        account: AccountId,
+        name: &str,
+        before: &TableRecord,
+        after: &TableRecord,
+    ) -> Result<()> {
+        let before = views(name, before);
+        for view in views(name, after).keys().filter(|view| !before.contains_key(*view)) {
+            if self.engine.get(&TableRecord::key(account, view)).await?.is_some() {
+                return Err(Error::Exists);
+            }
+        }
+        Ok(())
+    }
+
     /// Drops a table with the names of its views, or a view.
     ///
     /// # Errors

@@ -78,8 +78,11 @@ pub(super) async fn commit(
         Declaration { changes, account, table: table.clone(), registry, now: context.stamp() };
     // The folder gets its new format with the first index, not with the first attempt.
     let record = catalogue.table_record(account, &table).await;
-    let mut record = record.map_err(|error| refused(in_table(error)))?;
-    declaration.apply(&mut record).map_err(|failure| failure.0)?;
+    let before = record.map_err(|error| refused(in_table(error)))?;
+    let mut after = before.clone();
+    declaration.apply(&mut after).map_err(|failure| failure.0)?;
+    let names = catalogue.check_views(account, &table, &before, &after).await;
+    names.map_err(|error| Failure::from(error).0)?;
     let ensured = context.state.features.ensure(Feature::Index).await;
     ensured.map_err(|error| refused(storage_failure(error)))?;
     let declared = catalogue

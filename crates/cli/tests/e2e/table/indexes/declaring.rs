@@ -250,6 +250,25 @@ fn the_name_of_a_view_is_that_of_a_table() {
     client.drop_table(&view).expect(204);
 }
 
+#[test]
+fn a_refused_declaration_leaves_the_format_of_the_folder() {
+    let server = Arc::new(Launch::new().start());
+    let client = Client::new(&server);
+    let (table, other) = (client.new_table(), client.new_table());
+    let taken = json!({"Keys": "A", "BrowseAs": other.to_uppercase()});
+    let refused = client.put(INDEXES, (&table, "ByA"), &taken).send();
+    refused.expect_error(409, "TableAlreadyExists");
+    let marker = || std::fs::read_to_string(server.data_folder().join("TAVOLA")).unwrap();
+    assert!(marker().ends_with("format 1\n"));
+    declare(
+        &client,
+        &table,
+        "ByA",
+        &json!({"Keys": "A", "BrowseAs": crate::support::client::unused_name()}),
+    );
+    assert!(marker().ends_with("format 2\n"));
+}
+
 /// The command line does what any client does.
 #[test]
 fn the_command_line_declares_and_verifies() {
