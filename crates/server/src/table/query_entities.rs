@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use tavola_engine::{Engine, Reader, Visitor};
+use tavola_wire::StorageError;
 use tavola_wire::auth::sas::KeyRangeLimit;
 use tavola_wire::explain;
 use tavola_wire::table::continuation::{self, EntityContinuation, ViewPosition};
@@ -58,11 +59,7 @@ pub(crate) async fn run(
     let format = EntityFormat::new(level, &base, account, name.as_str(), query.select())?;
     let table = match AnyTable::find(context, permit, name).await {
         Ok(table) => table,
-        Err(error) => {
-            // Without the table nobody knows which of the two a token must be.
-            let is_position = ViewPosition::is_token(query.next_partition_key());
-            return if is_position { Err(error) } else { from.and(Err(error)) };
-        }
+        Err(error) => return without_table(context, from, error),
     };
     let page_time = context.state.settings.limits.page_time;
     let page_time = query.timeout()?.map_or(page_time, |timeout| timeout.min(page_time));
@@ -71,12 +68,26 @@ pub(crate) async fn run(
     let found = match &table {
         AnyTable::Stored(table) => query_stored(context, table, asked.from(from?)).await?,
         AnyTable::System(table) => query_system(context, *table, asked.from(from?)).await?,
-        AnyTable::View(view) => Box::pin(query_view(context, view, asked)).await?,
+        AnyTable::View(view) => match Box::pin(IndexView::find(context, view)).await {
+            Ok(view) => Box::pin(query_view(context, &view, asked)).await?,
+            Err(error) => return without_table(context, from, error),
+        },
     };
     note(context, name, &found);
     // Numbers of an index may tell of rows that the holder of a signature must not know of.
     let shows_indexes = permit.key_range().is_none();
     reply(context, found, shows_indexes)
+}
+
+/// The error of a table that there is none of, unless the token is one of no table: nobody knows which of the two forms it
+/// must have.
+fn without_table(
+    context: &RequestContext<'_>,
+    from: Result<Option<EntityContinuation>>,
+    error: StorageError,
+) -> Result<Reply> {
+    let is_position = ViewPosition::is_token(context.head.query.next_partition_key());
+    if is_position { Err(error) } else { from.and(Err(error)) }
 }
 
 /// What a client asks for.

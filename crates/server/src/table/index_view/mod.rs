@@ -15,9 +15,9 @@ use tavola_wire::ErrorCode;
 use tavola_wire::StorageError;
 use tavola_wire::auth::sas::KeyRangeLimit;
 use tavola_wire::explain::How;
+use tavola_wire::table::continuation::ViewPosition;
 use tavola_wire::table::filter::Expr;
 use tavola_wire::table::index::{Include, IndexRow, RowRef, RowScratch, origin_keys};
-use tavola_wire::table::continuation::ViewPosition;
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::stored::key::{push_entity_key, read_entity_key};
 use tavola_wire::table::stored::{EntityRef, Value, with_properties};
@@ -30,7 +30,7 @@ use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
 use crate::storage::catalogue::Table;
 use crate::storage::index::{Index, IndexState};
-use crate::storage::layout::{IndexKeys, ViewRecord};
+use crate::storage::layout::IndexKeys;
 
 /// Beside the properties of the entity: where it is.
 const ORIGIN_PARTITION_KEY: &str = "OriginPartitionKey";
@@ -40,7 +40,7 @@ const ORIGIN_ROW_KEY: &str = "OriginRowKey";
 #[derive(Clone, Debug)]
 pub(crate) struct IndexView {
     /// The record of the name.
-    pub view: Arc<Table>,
+    view: Arc<Table>,
     table: Arc<Table>,
     /// Which of the table's indexes it is.
     place: usize,
@@ -69,12 +69,9 @@ impl IndexView {
     ///
     /// # Errors
     /// 503 `ServerBusy` while the index is being built; 404 `TableNotFound` if it has gone or failed.
-    pub(crate) async fn find(
-        context: &RequestContext<'_>,
-        view: Arc<Table>,
-        record: &ViewRecord,
-    ) -> Result<Self> {
+    pub(crate) async fn find(context: &RequestContext<'_>, view: &Arc<Table>) -> Result<Self> {
         let gone = || StorageError::from(ErrorCode::TableNotFound);
+        let record = view.view.as_ref().ok_or_else(gone)?;
         let name = TableName::parse(record.table_key_name.clone())?;
         let found = context.state.catalogue.find(context.account.id, &name).await;
         let table = found.map_err(in_table)?;
@@ -84,7 +81,7 @@ impl IndexView {
         let readable = |index: &Index| is_shown(index) && index.state == IndexState::Readable;
         let place = indexes.iter().position(readable);
         match place.filter(|_| table.id == record.table) {
-            Some(place) => Ok(Self { view, table, place }),
+            Some(place) => Ok(Self { view: Arc::clone(view), table, place }),
             None => Err(match indexes.iter().find(|index| is_shown(index)) {
                 Some(index) if !index.state.has_failed() => StorageError::with_detail(
                     ErrorCode::ServerBusy,
@@ -132,8 +129,7 @@ impl IndexView {
 
     /// The row of a position, which says nothing about any other index.
     fn row_of<'p>(&self, position: &'p ViewPosition) -> Result<&'p [u8]> {
-        let is_of_this =
-            (position.table, position.index) == (self.table.id.0, self.index().number);
+        let is_of_this = (position.table, position.index) == (self.table.id.0, self.index().number);
         is_of_this.then_some(&*position.row).ok_or_else(|| {
             StorageError::with_detail(
                 ErrorCode::InvalidInput,

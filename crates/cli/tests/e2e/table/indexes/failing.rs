@@ -50,6 +50,10 @@ fn an_index_with_a_row_without_its_entity_is_used_no_more() {
     assert_eq!(client.matches(&view, "").len(), 49);
     wait_for(&client, &table, "ByAge", "Failed");
     client.query(&view, &[]).send().expect_error(404, "TableNotFound");
+    // What needs no index does not ask for one.
+    let row = json!({"PartitionKey": "p", "RowKey": "r"});
+    client.insert(&view, &row).expect_error(403, "InsufficientAccountPermissions");
+    client.get(format!("/{view}?comp=acl")).send().expect(200);
 
     // It stays so, writers have no trouble with it, and another declaration mends it.
     server.crash_and_restart();
