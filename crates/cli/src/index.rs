@@ -220,7 +220,10 @@ fn drop_index(index: &NamedIndex) -> anyhow::Result<()> {
 
 fn verify(options: &VerifyOptions) -> anyhow::Result<()> {
     let (index, client) = (&options.index, options.index.client()?);
-    index.get(&client)?;
+    let found = index.get(&client)?;
+    if text(&found, "State") == "Failed" {
+        bail!("index {} of {} has failed: {}", index.name, index.table, text(&found, "Error"));
+    }
     let mut entity = index.entity();
     entity.set("Verify", true);
     client

@@ -20,7 +20,7 @@ use crate::storage::features::Feature;
 use crate::storage::index::{IndexRegistry, IndexState, definitions};
 use crate::storage::layout::{AccountId, IndexRecord, TableRecord};
 use crate::table::change_set::Refused;
-use crate::table::entity_change::{Applied, EntityChange};
+use crate::table::entity_change::{Applied, ChangeKind, EntityChange};
 use crate::table::errors::in_table;
 
 /// Bytes of a partial index's filter: it is kept with the table, and eight comparisons need far less.
@@ -189,6 +189,11 @@ impl Declaration {
             definitions::drop_index(&mut record.indexes, name, applied.timestamp);
             return Ok(applied);
         };
+        if let Some(index) = before.filter(|_| asks_only_to_verify(change)) {
+            // Declared once more, one that has failed would be built anew.
+            let entity = Some(encoded(record, index, &self.registry).into());
+            return Ok(Applied { timestamp: index.changed, entity });
+        }
         TableName::parse(name)?;
         let wanted = Wanted::read(EntityRef::parse(entity).map_err(corrupt)?)?;
         let definition = wanted.definition()?;
@@ -214,6 +219,15 @@ impl Declaration {
         };
         self.changes.iter().filter(is_asked).map(|change| change.row_key.clone()).collect()
     }
+}
+
+/// Whether a change says nothing of the definition.
+fn asks_only_to_verify(change: &EntityChange) -> bool {
+    let Some(body) = change.body().filter(|_| matches!(change.kind, ChangeKind::Merge(_))) else {
+        return false;
+    };
+    let mut properties = body.properties().filter_map(Result::ok).peekable();
+    properties.peek().is_some() && properties.all(|property| property.name == b"Verify")
 }
 
 /// What a client wants an index to be.

@@ -107,7 +107,10 @@ fn a_new_definition_takes_the_place_of_the_old_one() {
     client.merge(INDEXES, (&table, "Main"), &json!({"Include": "Email"})).send().expect(204);
     let after = wait_for(&client, &table, "Main", "Readable");
     assert_eq!((after["Keys"].as_str(), after["Include"].as_str()), (Some("Town"), Some("Email")));
+    let etag = || client.entity(INDEXES, (&table, "Main")).header("ETag").unwrap().to_owned();
+    let before = etag();
     assert_sound(&client, &table, "Main", 100);
+    assert_eq!(etag(), before);
 }
 
 /// Two of these towns fall into the same group of the estimate.

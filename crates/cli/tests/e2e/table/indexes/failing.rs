@@ -43,6 +43,11 @@ fn an_index_with_a_row_without_its_entity_is_used_no_more() {
     assert_eq!(page.header("x-tavola-index"), None);
     let (is_done, told) = command_line(&client, &["show", &table, "ByTown"]);
     assert!(is_done && told.contains("Failed") && told.contains("does not exist"), "{told}");
+    // To ask for a verification is not to declare it again.
+    let (is_done, told) = command_line(&client, &["verify", &table, "ByTown"]);
+    assert!(!is_done && told.contains("has failed") && told.contains("does not exist"), "{told}");
+    assert!(verify(&client, &table, "ByTown").contains("does not exist"));
+    assert_eq!(index(&client, &table, "ByTown")["State"], "Failed");
     // Nobody has met a wrong row of the others yet.
     for name in ["ByAge", "Copies"] {
         assert_eq!(index(&client, &table, name)["State"], "Readable");
