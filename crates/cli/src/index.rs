@@ -233,13 +233,48 @@ fn verify(options: &VerifyOptions) -> anyhow::Result<()> {
     loop {
         let entity = index.get(&client)?;
         let words = text(&entity, "Verify");
-        match words {
-            "running" if asked.elapsed() < Duration::from_secs(options.timeout) => {
-                std::thread::sleep(ASK_AGAIN);
-            }
-            "running" => bail!("it is still running; see the property Verify of the index"),
-            words if words.starts_with("sound") => return print_lines(&[words.to_owned()]),
-            words => bail!("index {} of {}: {words}", index.name, index.table),
+        if words != "running" {
+            return print_lines(&[outcome(index, words)?.to_owned()]);
         }
+        if asked.elapsed() >= Duration::from_secs(options.timeout) {
+            bail!("it is still running; see the property Verify of the index");
+        }
+        std::thread::sleep(ASK_AGAIN);
+    }
+}
+
+/// What a verification has come to, as the index says it.
+fn outcome<'w>(index: &NamedIndex, words: &'w str) -> anyhow::Result<&'w str> {
+    match words {
+        "" => bail!(
+            "index {} of {} is not verified: it was declared anew, or the server was started again, before \
+             the end; ask once more",
+            index.name,
+            index.table
+        ),
+        words if words.starts_with("sound") => Ok(words),
+        words => bail!("index {} of {}: {words}", index.name, index.table),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        index: NamedIndex,
+    }
+
+    #[test]
+    fn every_outcome_of_a_verification_says_something() {
+        let index = Line::parse_from(["index", "People", "ByTown"]).index;
+        assert_eq!(outcome(&index, "sound: 3 entries").unwrap(), "sound: 3 entries");
+        let told = |words| outcome(&index, words).unwrap_err().to_string();
+        assert_eq!(told("not readable yet"), "index ByTown of People: not readable yet");
+        assert!(told("").contains("declared anew"));
     }
 }

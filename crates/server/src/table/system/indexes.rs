@@ -118,7 +118,7 @@ async fn request_verification(
     let record = catalogue.table_record(account, table).await.map_err(in_table)?;
     if let Some(found) = definitions::latest(&record.indexes, index) {
         let statistics = catalogue.indexes().statistics.of(record.id, found.number);
-        statistics.set_verification("running");
+        statistics.begin_verification();
         catalogue.indexes().add_verification(account, table, index);
     }
     Ok(())
