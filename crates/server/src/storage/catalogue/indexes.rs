@@ -100,7 +100,7 @@ impl Catalogue<Table> {
         let key_name = Table::key_name(name);
         let Stored { key, stored, record } = self.read_for_change(account, &key_name).await?;
         if let Some(view) = &record.view {
-            return self.drop_view(account, &key_name, view, key, stored).await;
+            return self.drop_view(account, &key_name, view, key, stored, now).await;
         }
         self.drop_named(account, name, now).await?;
         self.indexes.set_indexes(account, &key_name, 0);
@@ -274,6 +274,7 @@ impl Catalogue<Table> {
         view: &ViewRecord,
         key: Bytes,
         stored: Bytes,
+        now: Ticks,
     ) -> Result<()> {
         let lower = name.to_owned();
         let table = view.table;
@@ -283,7 +284,10 @@ impl Catalogue<Table> {
                 let indexes = record.indexes.indexes.iter_mut();
                 for index in indexes.filter(|_| record.id == table) {
                     let is_named = |name: &String| name.eq_ignore_ascii_case(&lower);
-                    was_there |= index.browse_as.take_if(|name| is_named(name)).is_some();
+                    if index.browse_as.take_if(|name| is_named(name)).is_some() {
+                        index.changed = now.max(Ticks(index.changed.0 + 1));
+                        was_there = true;
+                    }
                 }
                 Ok(was_there)
             })

@@ -235,7 +235,10 @@ fn the_name_of_a_view_is_that_of_a_table() {
     client.insert(&view, &entity).expect_error(403, "InsufficientAccountPermissions");
     client.put(INDEXES, (&view, "ByB"), &json!({"Keys": "B"})).send().expect(400);
     // The name goes, and the index stays.
+    let etag = || client.entity(INDEXES, (&table, "ByA")).header("ETag").unwrap().to_owned();
+    let before = etag();
     client.drop_table(&view).expect(204);
+    assert_ne!(etag(), before);
     let found = index(&client, &table, "ByA");
     assert_eq!((&found["BrowseAs"], &found["State"]), (&json!(""), &json!("Readable")));
     client.create_table(&view).expect(204);
