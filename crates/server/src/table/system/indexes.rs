@@ -253,6 +253,13 @@ impl Wanted {
                 ("Filter", Value::String(text)) => wanted.filter = text.to_owned(),
                 ("BrowseAs", Value::String(text)) => wanted.browse_as = text.trim().to_owned(),
                 ("Unique", Value::Boolean(unique)) => wanted.unique = unique,
+                // Some clients send nothing but texts.
+                ("Unique", Value::String(text)) if text.eq_ignore_ascii_case("true") => {
+                    wanted.unique = true;
+                }
+                ("Unique", Value::String(text)) if text.eq_ignore_ascii_case("false") => {
+                    wanted.unique = false;
+                }
                 ("Keys" | "Include" | "Filter" | "BrowseAs", _) => {
                     return Err(invalid(format!("{name} must be a text.")));
                 }

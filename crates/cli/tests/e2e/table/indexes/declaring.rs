@@ -198,6 +198,16 @@ fn what_is_no_index_is_refused() {
 }
 
 #[test]
+fn unique_may_be_a_text() {
+    let client = shared_client();
+    let table = client.new_table();
+    for (text, expected) in [("true", true), ("False", false)] {
+        declare(&client, &table, "ByA", &json!({"Keys": "A", "Unique": text}));
+        assert_eq!(index(&client, &table, "ByA")["Unique"], expected);
+    }
+}
+
+#[test]
 fn a_table_has_sixteen_indexes_and_three_copies() {
     let client = shared_client();
     let table = client.new_table();
