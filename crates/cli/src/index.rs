@@ -107,15 +107,22 @@ impl NamedIndex {
         client(&self.connection)
     }
 
+    /// The index. The name of its table may be written in any letters, as for tables.
     fn get(&self, client: &TableClient) -> anyhow::Result<Entity> {
-        let found = client.get_entity::<Entity>(&self.table, &self.name, None);
-        match found {
-            Ok(entity) => Ok(entity.value),
-            Err(error) if error.code() == Some(ErrorCode::ResourceNotFound) => {
-                bail!("there is no index {} of {}", self.name, self.table)
-            }
-            Err(error) => Err(error).context("cannot read the index"),
+        match client.get_entity::<Entity>(&self.table, &self.name, None) {
+            Ok(entity) => return Ok(entity.value),
+            Err(error) if error.code() == Some(ErrorCode::ResourceNotFound) => {}
+            Err(error) => return Err(error).context("cannot read the index"),
         }
+        for entity in client.query_entities::<Entity>(None) {
+            let entity = entity.context("cannot read the indexes")?.value;
+            if self.table.eq_ignore_ascii_case(entity.partition_key())
+                && self.name == entity.row_key()
+            {
+                return Ok(entity);
+            }
+        }
+        bail!("there is no index {} of {}", self.name, self.table)
     }
 
     fn entity(&self) -> Entity {
@@ -208,7 +215,8 @@ fn show(index: &NamedIndex) -> anyhow::Result<()> {
 
 fn drop_index(index: &NamedIndex) -> anyhow::Result<()> {
     let client = index.client()?;
-    let dropped = client.delete_entity(&index.table, &index.name, IfMatch::Any, None);
+    let found = index.get(&client)?;
+    let dropped = client.delete_entity(found.partition_key(), &index.name, IfMatch::Any, None);
     match dropped {
         Ok(_) => Ok(()),
         Err(error) if error.code() == Some(ErrorCode::ResourceNotFound) => {
@@ -224,7 +232,7 @@ fn verify(options: &VerifyOptions) -> anyhow::Result<()> {
     if text(&found, "State") == "Failed" {
         bail!("index {} of {} has failed: {}", index.name, index.table, text(&found, "Error"));
     }
-    let mut entity = index.entity();
+    let mut entity = Entity::new(found.partition_key(), &index.name);
     entity.set("Verify", true);
     client
         .update_entity(&entity, UpdateMode::Merge, IfMatch::Any, None)

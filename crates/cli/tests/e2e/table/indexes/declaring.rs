@@ -304,7 +304,13 @@ fn the_command_line_declares_and_verifies() {
     assert!(is_done && told.contains("sound: 20 entries"), "{told}");
     let (is_done, told) = run(&["create", &table, "Wrong", "--keys", "A,,B"]);
     assert!(!is_done && told.contains("not declared"), "{told}");
-    let (is_done, told) = run(&["drop", &table, "ByTown"]);
+    // Names of tables are, in any letters.
+    let upper = table.to_uppercase();
+    for command in ["show", "verify"] {
+        let (is_done, told) = run(&[command, &upper, "ByTown"]);
+        assert!(is_done, "{told}");
+    }
+    let (is_done, told) = run(&["drop", &upper, "ByTown"]);
     assert!(is_done, "{told}");
     let (is_done, told) = run(&["show", &table, "ByTown"]);
     assert!(!is_done && told.contains("there is no index"), "{told}");
