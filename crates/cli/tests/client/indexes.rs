@@ -76,6 +76,24 @@ async fn a_type_declares_its_indexes() {
     table.delete().await;
 }
 
+#[derive(TableEntity)]
+#[table(index(name = "ByTown", keys = "Town"))]
+#[allow(dead_code)]
+enum Anybody {
+    #[table(entity_type = "Person")]
+    Person(Person),
+    #[table(other)]
+    Other(Person),
+}
+
+#[test]
+fn several_types_in_a_table_have_the_indexes_of_each() {
+    let indexes = Anybody::indexes();
+    let keys: Vec<_> = indexes.iter().map(|(name, spec)| (*name, spec.keys.as_str())).collect();
+    // What is said of all of them comes first.
+    assert_eq!(keys, [("ByTown", "Town"), ("ByEmail", "Email")]);
+}
+
 #[tokio::test]
 async fn a_query_is_explained_with_its_index() {
     let table = TestTable::create().await;
