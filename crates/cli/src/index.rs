@@ -107,15 +107,22 @@ impl NamedIndex {
         client(&self.connection)
     }
 
+    /// The index. The name of its table may be written in any letters, as for tables.
     fn get(&self, client: &TableClient) -> anyhow::Result<Entity> {
-        let found = client.get_entity::<Entity>(&self.table, &self.name, None);
-        match found {
-            Ok(entity) => Ok(entity.value),
-            Err(error) if error.code() == Some(ErrorCode::ResourceNotFound) => {
-                bail!("there is no index {} of {}", self.name, self.table)
-            }
-            Err(error) => Err(error).context("cannot read the index"),
+        match client.get_entity::<Entity>(&self.table, &self.name, None) {
+            Ok(entity) => return Ok(entity.value),
+            Err(error) if error.code() == Some(ErrorCode::ResourceNotFound) => {}
+            Err(error) => return Err(error).context("cannot read the index"),
         }
+        for entity in client.query_entities::<Entity>(None) {
+            let entity = entity.context("cannot read the indexes")?.value;
+            if self.table.eq_ignore_ascii_case(entity.partition_key())
+                && self.name == entity.row_key()
+            {
+                return Ok(entity);
+            }
+        }
+        bail!("there is no index {} of {}", self.name, self.table)
     }
 
     fn entity(&self) -> Entity {
@@ -208,7 +215,8 @@ fn show(index: &NamedIndex) -> anyhow::Result<()> {
 
 fn drop_index(index: &NamedIndex) -> anyhow::Result<()> {
     let client = index.client()?;
-    let dropped = client.delete_entity(&index.table, &index.name, IfMatch::Any, None);
+    let found = index.get(&client)?;
+    let dropped = client.delete_entity(found.partition_key(), &index.name, IfMatch::Any, None);
     match dropped {
         Ok(_) => Ok(()),
         Err(error) if error.code() == Some(ErrorCode::ResourceNotFound) => {
@@ -220,8 +228,11 @@ fn drop_index(index: &NamedIndex) -> anyhow::Result<()> {
 
 fn verify(options: &VerifyOptions) -> anyhow::Result<()> {
     let (index, client) = (&options.index, options.index.client()?);
-    index.get(&client)?;
-    let mut entity = index.entity();
+    let found = index.get(&client)?;
+    if text(&found, "State") == "Failed" {
+        bail!("index {} of {} has failed: {}", index.name, index.table, text(&found, "Error"));
+    }
+    let mut entity = Entity::new(found.partition_key(), &index.name);
     entity.set("Verify", true);
     client
         .update_entity(&entity, UpdateMode::Merge, IfMatch::Any, None)
@@ -230,13 +241,48 @@ fn verify(options: &VerifyOptions) -> anyhow::Result<()> {
     loop {
         let entity = index.get(&client)?;
         let words = text(&entity, "Verify");
-        match words {
-            "running" if asked.elapsed() < Duration::from_secs(options.timeout) => {
-                std::thread::sleep(ASK_AGAIN);
-            }
-            "running" => bail!("it is still running; see the property Verify of the index"),
-            words if words.starts_with("sound") => return print_lines(&[words.to_owned()]),
-            words => bail!("index {} of {}: {words}", index.name, index.table),
+        if words != "running" {
+            return print_lines(&[outcome(index, words)?.to_owned()]);
         }
+        if asked.elapsed() >= Duration::from_secs(options.timeout) {
+            bail!("it is still running; see the property Verify of the index");
+        }
+        std::thread::sleep(ASK_AGAIN);
+    }
+}
+
+/// What a verification has come to, as the index says it.
+fn outcome<'w>(index: &NamedIndex, words: &'w str) -> anyhow::Result<&'w str> {
+    match words {
+        "" => bail!(
+            "index {} of {} is not verified: it was declared anew, or the server was started again, before \
+             the end; ask once more",
+            index.name,
+            index.table
+        ),
+        words if words.starts_with("sound") => Ok(words),
+        words => bail!("index {} of {}: {words}", index.name, index.table),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        index: NamedIndex,
+    }
+
+    #[test]
+    fn every_outcome_of_a_verification_says_something() {
+        let index = Line::parse_from(["index", "People", "ByTown"]).index;
+        assert_eq!(outcome(&index, "sound: 3 entries").unwrap(), "sound: 3 entries");
+        let told = |words| outcome(&index, words).unwrap_err().to_string();
+        assert_eq!(told("not readable yet"), "index ByTown of People: not readable yet");
+        assert!(told("").contains("declared anew"));
     }
 }

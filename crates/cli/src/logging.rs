@@ -57,7 +57,7 @@ pub(crate) fn set_format(format: LogFormat) {
 
 /// Tells why the program ends: with its causes, on one line, and without a trace of calls that would tell a user nothing.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    let text = format!("{error:#}");
+    let text = with_causes(error);
     let line = match FORMAT.get() {
         Some(LogFormat::Json) => json_line("ERROR", &text),
         _ => format!("Error: {text}\n"),
@@ -65,6 +65,19 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     // Nobody may be listening.
     let _ = std::io::stderr().write_all(line.as_bytes());
     ExitCode::FAILURE
+}
+
+/// An error and its causes, without those that were told by what they caused.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Tells what is wrong with the arguments, or what was asked for by `--help` and `--version`.
@@ -103,4 +116,23 @@ fn log_panics() {
         let location = panic.location().map(ToString::to_string);
         tracing::error!(message, location, "panic");
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = anyhow!("the connection is refused");
+        let error = cause.context("it cannot be sent: the connection is refused");
+        assert_eq!(
+            with_causes(&error.context("cannot read the index")),
+            "cannot read the index: it cannot be sent: the connection is refused"
+        );
+        let different = anyhow!("no such file").context("cannot read it");
+        assert_eq!(with_causes(&different), "cannot read it: no such file");
+    }
 }

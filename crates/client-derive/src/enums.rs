@@ -4,7 +4,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataEnum, DeriveInput, Error, Fields, Ident, Result, Type, Variant};
 
-use crate::attributes::VariantAttributes;
+use crate::attributes::{TypeAttributes, VariantAttributes};
+use crate::structs::index;
 
 struct Arm<'a> {
     ident: &'a Ident,
@@ -13,6 +14,8 @@ struct Arm<'a> {
 }
 
 pub(crate) fn derive(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
+    let attributes = TypeAttributes::parse(&input.attrs)?;
+    let indexes = attributes.indexes.iter().map(index);
     let arms = data.variants.iter().map(arm).collect::<Result<Vec<_>>>()?;
     let others = arms.iter().filter(|arm| arm.attributes.other).count();
     if others > 1 {
@@ -20,6 +23,7 @@ pub(crate) fn derive(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream
     }
     let writes = arms.iter().map(write);
     let variants = arms.iter().map(|arm| arm.ident);
+    let kinds = arms.iter().map(|arm| arm.kind);
     let by_type = arms.iter().filter_map(|Arm { ident, kind, attributes }| {
         let name = attributes.entity_type.as_ref()?;
         Some(quote! {
@@ -68,6 +72,12 @@ pub(crate) fn derive(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream
                 match self {
                     #(Self::#variants(value) => ::tavola_client::TableEntity::encrypted_properties(value),)*
                 }
+            }
+
+            fn indexes() -> ::std::vec::Vec<(&'static str, ::tavola_client::IndexSpec)> {
+                let mut indexes = ::std::vec![#(#indexes),*];
+                #(::tavola_client::macros::add_indexes::<#kinds>(&mut indexes);)*
+                indexes
             }
         }
     })

@@ -87,6 +87,10 @@ pub(crate) fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStre
 /// Writes `PropertySet`.
 pub(crate) fn derive_set(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
     let attributes = TypeAttributes::parse(&input.attrs)?;
+    if let Some(index) = attributes.indexes.first() {
+        let text = "a set of properties has no indexes: declare them on the entity type";
+        return Err(Error::new_spanned(&index.name, text));
+    }
     let plan = Plan::new(input, data, &attributes)?;
     if let Some(key) = plan.partition_key.or(plan.row_key) {
         return Err(Error::new_spanned(key.field, "a set of properties has no keys"));
@@ -214,7 +218,7 @@ impl<'a> Plan<'a> {
 }
 
 /// An index, by its name.
-fn index(attributes: &IndexAttributes) -> TokenStream {
+pub(crate) fn index(attributes: &IndexAttributes) -> TokenStream {
     let IndexAttributes { name, keys, include, filter, browse_as, unique } = attributes;
     let text = |text: &Option<LitStr>| text.as_ref().map_or_else(String::new, LitStr::value);
     let (include, filter, browse_as) = (text(include), text(filter), text(browse_as));
@@ -295,4 +299,22 @@ fn property<'a>(
         return Err(Error::new_spanned(ident, text));
     }
     Ok(Property { field: ident, kind: &field.ty, name, attributes: found })
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::{Data, parse_quote};
+
+    use super::*;
+
+    #[test]
+    fn a_set_of_properties_has_no_indexes() {
+        let input: DeriveInput = parse_quote! {
+            #[table(index(name = "ByTown", keys = "Town"))]
+            struct Address { town: String }
+        };
+        let Data::Struct(data) = &input.data else { panic!("it is a struct") };
+        let refused = derive_set(&input, data).unwrap_err().to_string();
+        assert!(refused.contains("on the entity type"), "{refused}");
+    }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::entity::{ENTITY_TYPE, ENTITY_VERSION, Entity};
+use crate::entity::{ENTITY_TYPE, ENTITY_VERSION, Entity, IndexSpec, TableEntity};
 use crate::error::{Result, conversion};
 use crate::value::EdmValue;
 
@@ -57,6 +57,15 @@ fn check_prefix(which: &str, key: &str, prefix: &str) -> Result<()> {
         false => Err(conversion(format!(
             "the {which} does not tell the type: prefix={prefix} key={key}"
         ))),
+    }
+}
+
+/// Indexes of one of several types that a table holds; one that another has declared is the same.
+pub fn add_indexes<T: TableEntity>(indexes: &mut Vec<(&'static str, IndexSpec)>) {
+    for (name, spec) in T::indexes() {
+        if indexes.iter().all(|(other, _)| *other != name) {
+            indexes.push((name, spec));
+        }
     }
 }
 

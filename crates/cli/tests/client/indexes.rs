@@ -61,14 +61,37 @@ async fn a_type_declares_its_indexes() {
     let found: Vec<_> =
         table.query_entities::<Entity>(Some(options)).try_collect::<Vec<_>>().await.unwrap();
     assert_eq!(found.len(), 17);
-    let listed = indexes.list(Some(table.name()), None).await.unwrap();
-    assert_eq!(listed.len(), 2);
+    // Names of tables are, in any letters.
+    let upper = table.name().to_uppercase();
+    for name in [table.name(), &upper] {
+        assert_eq!(indexes.list(Some(name), None).await.unwrap().len(), 2);
+    }
+    let same = table.account.service().table_client(&upper).unwrap();
+    assert!(same.ensure_indexes::<Person>(None).await.unwrap());
     indexes.drop_index(table.name(), "ByTown", None).await.unwrap();
     let gone = indexes.get(table.name(), "ByTown", None).await.unwrap_err();
     assert_eq!(gone.code(), Some(ErrorCode::ResourceNotFound));
     let wrong = indexes.declare(table.name(), "Wrong", &IndexSpec::on("A,,"), None).await;
     assert_eq!(wrong.unwrap_err().code(), Some(ErrorCode::InvalidInput));
     table.delete().await;
+}
+
+#[derive(TableEntity)]
+#[table(index(name = "ByTown", keys = "Town"))]
+#[allow(dead_code)]
+enum Anybody {
+    #[table(entity_type = "Person")]
+    Person(Person),
+    #[table(other)]
+    Other(Person),
+}
+
+#[test]
+fn several_types_in_a_table_have_the_indexes_of_each() {
+    let indexes = Anybody::indexes();
+    let keys: Vec<_> = indexes.iter().map(|(name, spec)| (*name, spec.keys.as_str())).collect();
+    // What is said of all of them comes first.
+    assert_eq!(keys, [("ByTown", "Town"), ("ByEmail", "Email")]);
 }
 
 #[tokio::test]

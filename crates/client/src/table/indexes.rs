@@ -156,15 +156,22 @@ impl TableClient {
         options: Option<CallOptions>,
     ) -> Result<bool> {
         let indexes = IndexClient { table: self.sibling(TABLE) };
+        let mut table = self.name().to_owned();
         for (name, spec) in T::indexes() {
-            let found = indexes.get(self.name(), name, options.clone()).await;
+            let mut found = indexes.get(&table, name, options.clone()).await;
+            if found.as_ref().is_err_and(|error| error.code() == Some(ErrorCode::ResourceNotFound))
+            {
+                // The table may have been made in other letters, which its indexes have too.
+                table = indexes.table_as_written(table, options.clone()).await?;
+                found = indexes.get(&table, name, options.clone()).await;
+            }
             match found {
                 Ok(found) if found.spec == spec && found.state != IndexState::Failed => continue,
                 Err(error) if error.code() == Some(ErrorCode::TableNotFound) => return Ok(false),
                 Err(error) if error.code() != Some(ErrorCode::ResourceNotFound) => {
                     return Err(error);
                 }
-                _ => indexes.declare(self.name(), name, &spec, options.clone()).await?,
+                _ => indexes.declare(&table, name, &spec, options.clone()).await?,
             }
         }
         Ok(true)
@@ -226,7 +233,8 @@ impl IndexClient {
             self.table.query_entities::<Entity>(options).try_collect::<Vec<_>>().await?;
         let all = found.iter().map(|entity| IndexInfo::read(&entity.value));
         let all = all.collect::<Result<Vec<_>>>()?;
-        let is_meant = |index: &IndexInfo| table.is_none_or(|table| index.table == table);
+        let is_meant =
+            |index: &IndexInfo| table.is_none_or(|table| index.table.eq_ignore_ascii_case(table));
         Ok(all.into_iter().filter(is_meant).collect())
     }
 
@@ -261,6 +269,22 @@ impl IndexClient {
                 }
             }
         }
+    }
+
+    /// The name of a table as its indexes have it; without any, as it is.
+    async fn table_as_written(
+        &self,
+        table: String,
+        options: Option<CallOptions>,
+    ) -> Result<String> {
+        let options = options.unwrap_or_default();
+        let options = QueryOptions {
+            method_options: options.method_options,
+            deadline: options.deadline,
+            ..Default::default()
+        };
+        let mut found = self.list(Some(&table), Some(options)).await?;
+        Ok(found.pop().map_or(table, |index| index.table))
     }
 }
 

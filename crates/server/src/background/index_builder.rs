@@ -184,8 +184,15 @@ impl Worker {
         let (account, name) = (self.table.0, self.table.1.clone());
         self.check_orphans().await?;
         let (engine, registry) = (&self.shared.engine, self.shared.registry());
-        for index in registry.take_verifications(&self.table) {
-            index_checks::verify_index(engine, registry, &self.table, &index).await?;
+        let mut to_verify = registry.take_verifications(&self.table);
+        while let Some(index) = to_verify.first() {
+            let verified = index_checks::verify_index(engine, registry, &self.table, index).await;
+            if let Err(error) = verified {
+                // Somebody waits for them.
+                to_verify.iter().for_each(|index| registry.add_verification(account, &name, index));
+                return Err(error);
+            }
+            to_verify.pop_first();
         }
         let record = self.shared.catalogue.table_record(account, &name).await?;
         let next_build = definitions::next_build(&record.indexes);

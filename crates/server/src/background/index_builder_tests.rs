@@ -425,3 +425,21 @@ async fn uses_and_changes_are_kept() {
     assert_eq!((known.rows, known.entries), (ROWS as u64 + 3, ROWS as u64 - 2));
     assert_eq!(known.distinct, 7);
 }
+
+/// Somebody waits for the words of a verification, whatever has become of the index.
+#[tokio::test]
+async fn a_verification_comes_to_an_end_though_the_index_is_declared_anew() {
+    let (engine, table) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    process.declare("Town", false).await;
+    process.steps(usize::MAX).await;
+    let registry = process.shared.registry();
+    let statistics = |number| registry.statistics.of(table, number);
+    statistics(1).begin_verification();
+    registry.add_verification(ACCOUNT, "people", "Index");
+    process.declare("Row", false).await;
+    process.worker().step().await.unwrap();
+    let words = |number| statistics(number).verification().unwrap();
+    assert!(words(1).contains("declared anew"), "{}", words(1));
+    assert_eq!(&*words(2), "not readable yet");
+}

@@ -9,7 +9,9 @@ use tavola_wire::table::index::{IndexDefinition, RowRef};
 use crate::storage::Result;
 use crate::storage::index::verify::{Verified, verify};
 use crate::storage::index::{IndexRegistry, TableKey, definitions};
-use crate::storage::layout::{EntityKeys, IndexKeys, Record, TableRecord, parts_and_suffix_of};
+use crate::storage::layout::{
+    EntityKeys, IndexKeys, IndexRecord, Record, TableRecord, parts_and_suffix_of,
+};
 
 /// Differences that are told in words; the log of a check has more.
 const DIFFERENCES_TOLD: usize = 10;
@@ -25,17 +27,24 @@ pub(super) async fn verify_index(
     let snapshot = engine.snapshot().await?;
     let Some(record) = record(&snapshot, table).await? else { return Ok(()) };
     let Some(index) = definitions::latest(&record.indexes, name) else { return Ok(()) };
-    let statistics = registry.statistics.of(record.id, index.number);
-    let Ok(definition) = index.definition.parse() else { return Ok(()) };
-    let words = if index.state.is_read() {
-        match verify(&snapshot, record.id, index.number, &definition).await {
+    let words = match index.definition.parse() {
+        Err(error) => format!("failed: {error}"),
+        Ok(_) if index.state.has_failed() => format!("failed: {}", index.error),
+        Ok(_) if !index.state.is_read() => "not readable yet".to_owned(),
+        Ok(definition) => match verify(&snapshot, record.id, index.number, &definition).await {
             Ok(verified) => words(&verified),
             Err(error) => format!("failed: {error}"),
-        }
-    } else {
-        "not readable yet".to_owned()
+        },
     };
-    statistics.set_verification(words);
+    registry.statistics.of(record.id, index.number).set_verification(words);
+    // It may have been asked for before the index was declared anew, and it may become again what it was.
+    let earlier = |it: &&IndexRecord| it.name == name && it.number != index.number;
+    for earlier in record.indexes.indexes.iter().filter(earlier) {
+        let statistics = registry.statistics.of(record.id, earlier.number);
+        if statistics.is_being_verified() {
+            statistics.set_verification("not verified: the index was declared anew");
+        }
+    }
     Ok(())
 }
 
@@ -49,9 +58,7 @@ pub(super) async fn is_orphan(
     let snapshot = engine.snapshot().await?;
     // A table that is being swept has rows of one kind and none of the other, and is no table any more.
     let Some(record) = record(&snapshot, table).await? else { return Ok(false) };
-    let is_used = |index: &&crate::storage::layout::IndexRecord| {
-        index.number == number && index.state.is_read()
-    };
+    let is_used = |index: &&IndexRecord| index.number == number && index.state.is_read();
     let Some(index) = record.indexes.indexes.iter().find(is_used) else { return Ok(false) };
     let Ok(definition) = index.definition.parse() else { return Ok(false) };
     if snapshot.get(&EntityKeys::of(record.id).raw(entity_key)).await?.is_some() {

@@ -21,7 +21,7 @@ pub(crate) async fn get(
     let written = match AnyTable::find(context, permit, name).await? {
         AnyTable::Stored(table) => acl::write(&table.policies),
         AnyTable::System(_) => acl::write(&[]),
-        AnyTable::View(view) => acl::write(&view.view.policies),
+        AnyTable::View(view) => acl::write(&view.policies),
     };
     Ok(respond::xml(written))
 }

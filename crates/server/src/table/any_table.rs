@@ -25,8 +25,8 @@ use crate::workload::hot_partitions::PartitionRequest;
 pub(crate) enum AnyTable {
     Stored(Arc<Table>),
     System(SystemTable),
-    /// Read-only.
-    View(IndexView),
+    /// Read-only: the record of its name. The index is looked for when it is read.
+    View(Arc<Table>),
 }
 
 impl AnyTable {
@@ -40,12 +40,8 @@ impl AnyTable {
         name: &TableName<'_>,
     ) -> Result<Self> {
         match context.state.catalogue.find(context.account.id, name).await {
-            Ok(table) => match table.view.clone() {
-                None => Ok(Self::Stored(table)),
-                Some(view) => {
-                    Box::pin(IndexView::find(context, table, &view)).await.map(Self::View)
-                }
-            },
+            Ok(table) if table.view.is_some() => Ok(Self::View(table)),
+            Ok(table) => Ok(Self::Stored(table)),
             Err(storage::Error::NotFound) => {
                 let table = SystemTable::named(name).ok_or(storage::Error::NotFound);
                 let table = table.map_err(in_table)?;
@@ -74,7 +70,10 @@ impl AnyTable {
                 let rows = Box::pin(table.rows(context)).await?;
                 Ok(rows.get(partition_key, row_key).cloned())
             }
-            Self::View(view) => Box::pin(view.get(context, partition_key, row_key)).await,
+            Self::View(view) => {
+                let view = Box::pin(IndexView::find(context, view)).await?;
+                Box::pin(view.get(context, partition_key, row_key)).await
+            }
         }
     }
 

@@ -42,7 +42,9 @@ pub(crate) struct Page {
     examined: u64,
     returned: usize,
     returned_max: usize,
-    /// Rows looked at since the page was full.
+    /// Rows that were passed without a look.
+    passed: u64,
+    /// Rows looked at or passed since the page was full.
     peeked: usize,
     deadline: Instant,
     /// The entity key of the first row of the next page.
@@ -83,6 +85,7 @@ impl Page {
             examined: 0,
             returned: 0,
             returned_max,
+            passed: 0,
             peeked: 0,
             deadline,
             next: None,
@@ -112,6 +115,21 @@ impl Page {
             || (self.examined > 0
                 && self.examined.is_multiple_of(ROWS_PER_TIME_CHECK)
                 && Instant::now() >= self.deadline)
+    }
+
+    /// Whether nothing is asked for.
+    pub(crate) fn has_no_room(&self) -> bool {
+        self.returned_max == 0
+    }
+
+    /// Passes a row that is not to be looked at; false if the page has to end before it. At least one is passed.
+    pub(crate) fn pass(&mut self) -> bool {
+        let is_late = self.passed > 0
+            && self.passed.is_multiple_of(ROWS_PER_TIME_CHECK)
+            && Instant::now() >= self.deadline;
+        self.passed += 1;
+        self.peeked += usize::from(self.returned == self.returned_max);
+        !is_late && self.peeked <= PEEKED_ROWS_MAX
     }
 
     /// Ends the page before a span when the time is up: what is not found is not counted.

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use tavola_engine::{Engine, Reader, Visitor};
+use tavola_wire::StorageError;
 use tavola_wire::auth::sas::KeyRangeLimit;
 use tavola_wire::explain;
-use tavola_wire::table::continuation::{self, EntityContinuation};
+use tavola_wire::table::continuation::{self, EntityContinuation, ViewPosition};
 use tavola_wire::table::filter::{Expr, Plan, Program, QueryKind, Span, parse};
 use tavola_wire::table::json::EntityFormat;
 use tavola_wire::table::names::TableName;
@@ -16,7 +17,7 @@ use tavola_wire::uri::query::TOP_MAX;
 use super::any_table::AnyTable;
 use super::entity_page::{FinishedPage, Page};
 use super::index_scan::{self, Hint, IndexQuery, IndexUse};
-use super::index_view::{IndexView, ViewQuery};
+use super::index_view::{Filled, IndexView, ViewQuery};
 use super::odata;
 use super::query_workload::{self, QueryPage};
 use super::system::SystemTable;
@@ -58,7 +59,7 @@ pub(crate) async fn run(
     let format = EntityFormat::new(level, &base, account, name.as_str(), query.select())?;
     let table = match AnyTable::find(context, permit, name).await {
         Ok(table) => table,
-        Err(error) => return from.and(Err(error)),
+        Err(error) => return without_table(context, from, error),
     };
     let page_time = context.state.settings.limits.page_time;
     let page_time = query.timeout()?.map_or(page_time, |timeout| timeout.min(page_time));
@@ -67,12 +68,26 @@ pub(crate) async fn run(
     let found = match &table {
         AnyTable::Stored(table) => query_stored(context, table, asked.from(from?)).await?,
         AnyTable::System(table) => query_system(context, *table, asked.from(from?)).await?,
-        AnyTable::View(view) => Box::pin(query_view(context, view, asked)).await?,
+        AnyTable::View(view) => match Box::pin(IndexView::find(context, view)).await {
+            Ok(view) => Box::pin(query_view(context, &view, asked)).await?,
+            Err(error) => return without_table(context, from, error),
+        },
     };
     note(context, name, &found);
     // Numbers of an index may tell of rows that the holder of a signature must not know of.
     let shows_indexes = permit.key_range().is_none();
     reply(context, found, shows_indexes)
+}
+
+/// The error of a table that there is none of, unless the token is one of no table: nobody knows which of the two forms it
+/// must have.
+fn without_table(
+    context: &RequestContext<'_>,
+    from: Result<Option<EntityContinuation>>,
+    error: StorageError,
+) -> Result<Reply> {
+    let is_position = ViewPosition::is_token(context.head.query.next_partition_key());
+    if is_position { Err(error) } else { from.and(Err(error)) }
 }
 
 /// What a client asks for.
@@ -188,15 +203,19 @@ async fn query_view(
     let query = &context.head.query;
     // Its order is not that of its keys, so that a plan says nothing about it.
     let filter = query.filter().map_or(Ok(Expr::ALL), parse)?;
-    let from = continuation::position_from_query(query.next_partition_key())?;
+    let keys = &context.account.keys[..];
+    let from = ViewPosition::from_query(query.next_partition_key(), range.map(|_| keys))?;
     let memory = context.state.memory_budget.reservation();
     let page = Page::new(format, Some(Program::new(&filter)), top, deadline, memory);
-    let (page, next) = match top {
-        0 => (page, None),
-        _ => view.fill(context, &ViewQuery { filter: &filter, from, range }, page).await?,
+    let query = ViewQuery { filter: &filter, from, range };
+    let Filled { page, next, used } = view.fill(context, query, page).await?;
+    let page = page.finish()?;
+    // The next row may be one that the holder of a signature must not know of.
+    let token = |next: ViewPosition| match range.and(keys.first()) {
+        Some(key) => next.seal(key),
+        None => next.encode(),
     };
-    let (used, page) = (view.used(), page.finish()?);
-    let tokens = next.map(|next| (continuation::encode_position(&next), continuation::encode("")));
+    let tokens = next.map(|next| (token(next), continuation::encode("")));
     Ok(Found { kind: QueryKind::TableScan, spans: 1, used, page, tokens })
 }
 

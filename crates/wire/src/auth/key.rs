@@ -19,6 +19,12 @@ use crate::refusal::RefusalReason;
 /// Bytes in an HMAC-SHA256 signature.
 pub(crate) const SIGNATURE_BYTES: usize = 32;
 
+/// Stands before what is hashed to seal: no text that is signed begins with a zero byte.
+const SEAL: &[u8] = b"\0seal";
+const STREAM: &[u8] = b"\0stream";
+/// Bytes in front of what is sealed, made of the bytes themselves: the same twice only for the same.
+const SEAL_BYTES: usize = 16;
+
 /// A key of a storage account, ready to sign.
 #[derive(Clone)]
 pub struct AccountKey {
@@ -56,6 +62,38 @@ impl AccountKey {
             found |= key.sign(text).0.ct_eq(&signature.0);
         }
         found.into()
+    }
+
+    /// Bytes that say nothing to those without the key, and that nobody else can make.
+    pub(crate) fn seal(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut sealed = self.hash(&[SEAL, bytes])[..SEAL_BYTES].to_vec();
+        sealed.extend_from_slice(bytes);
+        let (seal, content) = sealed.split_at_mut(SEAL_BYTES);
+        self.cover(seal, content);
+        sealed
+    }
+
+    /// Reads back what [`Self::seal`] wrote; `None` if this key did not.
+    pub(crate) fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (seal, content) = sealed.split_at_checked(SEAL_BYTES)?;
+        let mut bytes = content.to_vec();
+        self.cover(seal, &mut bytes);
+        let expected = self.hash(&[SEAL, &bytes]);
+        bool::from(expected[..SEAL_BYTES].ct_eq(seal)).then_some(bytes)
+    }
+
+    /// Covers content with a stream that is another one for every seal, or uncovers it.
+    fn cover(&self, seal: &[u8], content: &mut [u8]) {
+        for (block, number) in content.chunks_mut(SIGNATURE_BYTES).zip(0_u64..) {
+            let stream = self.hash(&[STREAM, seal, &number.to_be_bytes()]);
+            block.iter_mut().zip(stream).for_each(|(byte, cover)| *byte ^= cover);
+        }
+    }
+
+    fn hash(&self, parts: &[&[u8]]) -> [u8; SIGNATURE_BYTES] {
+        let mut mac = self.keyed.clone();
+        parts.iter().for_each(|part| mac.update(part));
+        mac.finalize().into_bytes().into()
     }
 }
 

@@ -4,13 +4,15 @@
 //! A token is `1!<length>!<base64>` over the UTF-8 of the next key to return. Clients join a pair
 //! of tokens with a blank or a semicolon and stop at an empty one, so the alphabet has neither and
 //! an empty key is `1!0!`. Tokens are not signed: they say no more than a filter could, and a
-//! decoded key is checked like any other.
+//! decoded key is checked like any other. Those for a place in an index that is read as a table are
+//! of the same form over bytes; see [`ViewPosition`].
 
 use base64::Engine as _;
 use base64::alphabet::Alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
+use crate::auth::AccountKey;
 use crate::error::{Result, StorageError};
 use crate::error_code::ErrorCode;
 use crate::table::names::{KEY_UNITS_MAX, TableName, key_problem};
@@ -19,8 +21,14 @@ use crate::table::names::{KEY_UNITS_MAX, TableName, key_problem};
 const PREFIX: &str = "1!";
 /// Three UTF-8 bytes per UTF-16 unit at most, four characters of base64 per three bytes.
 pub(crate) const TOKEN_BASE64_MAX: usize = KEY_UNITS_MAX * 4;
-/// A position in an index: four parts and an entity key, escaped.
+/// A position in an index: four parts and an entity key, escaped, and what stands before it.
 const POSITION_BASE64_MAX: usize = 16 * 1024;
+/// First byte of the token of a position that everybody may read who has it.
+const OPEN: u8 = 1;
+/// First byte of one that its holder must not read.
+const SEALED: u8 = 2;
+/// What is sealed is filled up to a multiple of this: its length says nothing of the row.
+const SEALED_BYTES_STEP: usize = 256;
 /// The service puts a time behind a table name, divided by this character.
 const TABLE_NAME_END: char = '\u{1}';
 
@@ -79,19 +87,76 @@ pub fn table_from_query(next_table_name: Option<&str>) -> Result<Option<TableNam
     TableName::parse_addressed(name).map(Some).map_err(|error| undecodable().caused_by(error))
 }
 
-/// Reads a position that [`encode_position`] wrote from `NextPartitionKey`; an empty value means absent.
+/// A place in an index that is read as a table, and which index it is a place in: another one has other places, though it
+/// may be read under the same name.
 ///
-/// # Errors
-/// 400 `InvalidInput` on a token that was not made here.
-pub fn position_from_query(next_partition_key: Option<&str>) -> Result<Option<Vec<u8>>> {
-    let token = next_partition_key.filter(|token| !token.is_empty());
-    token.map(|token| decode_bytes(token, POSITION_BASE64_MAX).ok_or_else(undecodable)).transpose()
+/// For one who may see a part of the rows the token is sealed: the next row may be one that is not there for him.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewPosition {
+    pub table: u64,
+    pub index: u16,
+    /// The key of a row behind the number of the index.
+    pub row: Vec<u8>,
 }
 
-/// The token for a position in an index that is read as a table.
-pub fn encode_position(position: &[u8]) -> String {
-    assert!(position.len() <= POSITION_BASE64_MAX / 4 * 3, "a position has a few thousand bytes");
-    encode_bytes(position)
+impl ViewPosition {
+    /// Reads what [`Self::encode`] and, with keys, what [`Self::seal`] wrote from `NextPartitionKey`; an empty value means
+    /// absent.
+    ///
+    /// # Errors
+    /// 400 `InvalidInput` on a token that was not made here, or not for somebody with these rights.
+    pub fn from_query(
+        next_partition_key: Option<&str>,
+        sealed_with: Option<&[AccountKey]>,
+    ) -> Result<Option<Self>> {
+        let token = next_partition_key.filter(|token| !token.is_empty());
+        token.map(|token| Self::read(token, sealed_with).ok_or_else(undecodable)).transpose()
+    }
+
+    /// Whether a token has the form of one for a position; more than that is not known without the index.
+    pub fn is_token(next_partition_key: Option<&str>) -> bool {
+        let bytes = next_partition_key.and_then(|token| decode_bytes(token, POSITION_BASE64_MAX));
+        matches!(bytes.as_deref(), Some([OPEN | SEALED, ..]))
+    }
+
+    /// The token.
+    pub fn encode(&self) -> String {
+        let bytes = self.bytes();
+        assert!(bytes.len() <= POSITION_BASE64_MAX / 4 * 3, "a position has a few thousand bytes");
+        encode_bytes(&bytes)
+    }
+
+    /// The token for somebody who must not read it.
+    pub fn seal(&self, key: &AccountKey) -> String {
+        let mut bytes = self.bytes();
+        let padding = bytes.len().next_multiple_of(SEALED_BYTES_STEP) - bytes.len();
+        bytes.resize(bytes.len() + padding, 0);
+        bytes.push(u8::try_from(padding).expect("it is less than a step"));
+        let sealed = [&[SEALED][..], &key.seal(&bytes)].concat();
+        assert!(sealed.len() <= POSITION_BASE64_MAX / 4 * 3, "a position has a few thousand bytes");
+        encode_bytes(&sealed)
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let (table, index) = (self.table.to_be_bytes(), self.index.to_be_bytes());
+        [&[OPEN], &table[..], &index, &self.row].concat()
+    }
+
+    fn read(token: &str, sealed_with: Option<&[AccountKey]>) -> Option<Self> {
+        let bytes = decode_bytes(token, POSITION_BASE64_MAX)?;
+        let Some(keys) = sealed_with else { return Self::from_bytes(&bytes) };
+        let sealed = bytes.strip_prefix(&[SEALED])?;
+        let opened = keys.iter().find_map(|key| key.open(sealed))?;
+        let (padding, padded) = opened.split_last()?;
+        Self::from_bytes(&padded[..padded.len().checked_sub(usize::from(*padding))?])
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (table, rest) = bytes.strip_prefix(&[OPEN])?.split_first_chunk()?;
+        let (index, row) = rest.split_first_chunk()?;
+        let (table, index) = (u64::from_be_bytes(*table), u16::from_be_bytes(*index));
+        Some(Self { table, index, row: row.to_vec() })
+    }
 }
 
 /// The token for a partition key, a row key or a table name.
@@ -192,6 +257,33 @@ mod tests {
     }
 
     #[test]
+    fn positions_come_back_and_sealed_ones_say_nothing() {
+        let keys = ["one", "two"].map(|secret| AccountKey::from_bytes(secret.as_bytes()));
+        let read = |token: &str, keys| ViewPosition::from_query(Some(token), keys);
+        for length in [0, 1, 244, 245, 246, 3000] {
+            let position = ViewPosition { table: 7, index: 3, row: vec![0xAB; length] };
+            let open = position.encode();
+            assert_eq!(read(&open, None).unwrap().as_ref(), Some(&position));
+            let sealed = position.seal(&keys[1]);
+            assert_eq!(read(&sealed, Some(&keys)).unwrap().as_ref(), Some(&position));
+            let bytes = decode_bytes(&sealed, POSITION_BASE64_MAX).unwrap();
+            assert!(!bytes.windows(2).any(|pair| pair == [0xAB, 0xAB]) || length > 2000);
+            // None is read as the other, nor with another key.
+            assert!(read(&open, Some(&keys)).is_err());
+            assert!(read(&sealed, None).is_err());
+            assert!(read(&sealed, Some(&keys[..1])).is_err());
+            assert!([open, sealed].iter().all(|token| ViewPosition::is_token(Some(token))));
+        }
+        let of_length = |length| ViewPosition { table: 7, index: 3, row: vec![1; length] };
+        assert_eq!(of_length(9).seal(&keys[0]).len(), of_length(90).seal(&keys[0]).len());
+        assert_eq!(read("", None).unwrap(), None);
+        for token in ["x", "1!0!", "1!4!AQAA", &encode("pk")] {
+            assert!(read(token, None).is_err(), "{token}");
+        }
+        assert!(!ViewPosition::is_token(Some(&encode("pk"))));
+    }
+
+    #[test]
     fn foreign_tokens_are_refused() {
         let too_long = encode(&"x".repeat(600));
         let control = encode("a\u{0}b");
@@ -231,6 +323,7 @@ mod tests {
         fn decoding_never_panics(token in any::<String>(), encoded in "[A-Za-z0-9*_-]{0,64}") {
             let _ = decode_key(&token);
             let _ = table_from_query(Some(&token));
+            let _ = ViewPosition::from_query(Some(&token), None);
             let _ = decode_key(&format!("1!{}!{encoded}", encoded.len()));
         }
     }

@@ -66,6 +66,27 @@ impl Catalogue<Table> {
         changed.await.unwrap_or_else(|interrupted| Err(Error::from(interrupted).into()))
     }
 
+    /// Sees whether the names are free under which the indexes of a table are to be read after a change, before anything
+    /// is written for it.
+    ///
+    /// # Errors
+    /// [`Error::Exists`].
+    pub(crate) async fn check_views(
+        &self,
+        account: AccountId,
+        name: &str,
+        before: &TableRecord,
+        after: &TableRecord,
+    ) -> Result<()> {
+        let before = views(name, before);
+        for view in views(name, after).keys().filter(|view| !before.contains_key(*view)) {
+            if self.engine.get(&TableRecord::key(account, view)).await?.is_some() {
+                return Err(Error::Exists);
+            }
+        }
+        Ok(())
+    }
+
     /// Drops a table with the names of its views, or a view.
     ///
     /// # Errors
@@ -79,7 +100,7 @@ impl Catalogue<Table> {
         let key_name = Table::key_name(name);
         let Stored { key, stored, record } = self.read_for_change(account, &key_name).await?;
         if let Some(view) = &record.view {
-            return self.drop_view(account, &key_name, view, key, stored).await;
+            return self.drop_view(account, &key_name, view, key, stored, now).await;
         }
         self.drop_named(account, name, now).await?;
         self.indexes.set_indexes(account, &key_name, 0);
@@ -253,6 +274,7 @@ impl Catalogue<Table> {
         view: &ViewRecord,
         key: Bytes,
         stored: Bytes,
+        now: Ticks,
     ) -> Result<()> {
         let lower = name.to_owned();
         let table = view.table;
@@ -262,7 +284,10 @@ impl Catalogue<Table> {
                 let indexes = record.indexes.indexes.iter_mut();
                 for index in indexes.filter(|_| record.id == table) {
                     let is_named = |name: &String| name.eq_ignore_ascii_case(&lower);
-                    was_there |= index.browse_as.take_if(|name| is_named(name)).is_some();
+                    if index.browse_as.take_if(|name| is_named(name)).is_some() {
+                        index.changed = now.max(Ticks(index.changed.0 + 1));
+                        was_there = true;
+                    }
                 }
                 Ok(was_there)
             })

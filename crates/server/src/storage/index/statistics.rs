@@ -12,6 +12,9 @@ use tavola_wire::Ticks;
 
 use crate::storage::layout::{BuildRecord, TableId};
 
+/// What is told of a verification that has come to nothing yet.
+const VERIFYING: &str = "running";
+
 /// The numbers of one index.
 #[derive(Debug, Default)]
 pub(crate) struct IndexStatistics {
@@ -105,6 +108,15 @@ impl IndexStatistics {
 
     pub(crate) fn set_verification(&self, words: impl Into<Arc<str>>) {
         *self.verification.lock().unwrap_or_else(PoisonError::into_inner) = Some(words.into());
+    }
+
+    /// Tells that somebody has asked for one.
+    pub(crate) fn begin_verification(&self) {
+        self.set_verification(VERIFYING);
+    }
+
+    pub(crate) fn is_being_verified(&self) -> bool {
+        self.verification().as_deref() == Some(VERIFYING)
     }
 
     pub(crate) fn verification(&self) -> Option<Arc<str>> {

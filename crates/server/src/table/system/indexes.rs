@@ -20,7 +20,7 @@ use crate::storage::features::Feature;
 use crate::storage::index::{IndexRegistry, IndexState, definitions};
 use crate::storage::layout::{AccountId, IndexRecord, TableRecord};
 use crate::table::change_set::Refused;
-use crate::table::entity_change::{Applied, EntityChange};
+use crate::table::entity_change::{Applied, ChangeKind, EntityChange};
 use crate::table::errors::in_table;
 
 /// Bytes of a partial index's filter: it is kept with the table, and eight comparisons need far less.
@@ -78,8 +78,11 @@ pub(super) async fn commit(
         Declaration { changes, account, table: table.clone(), registry, now: context.stamp() };
     // The folder gets its new format with the first index, not with the first attempt.
     let record = catalogue.table_record(account, &table).await;
-    let mut record = record.map_err(|error| refused(in_table(error)))?;
-    declaration.apply(&mut record).map_err(|failure| failure.0)?;
+    let before = record.map_err(|error| refused(in_table(error)))?;
+    let mut after = before.clone();
+    declaration.apply(&mut after).map_err(|failure| failure.0)?;
+    let names = catalogue.check_views(account, &table, &before, &after).await;
+    names.map_err(|error| Failure::from(error).0)?;
     let ensured = context.state.features.ensure(Feature::Index).await;
     ensured.map_err(|error| refused(storage_failure(error)))?;
     let declared = catalogue
@@ -115,7 +118,7 @@ async fn request_verification(
     let record = catalogue.table_record(account, table).await.map_err(in_table)?;
     if let Some(found) = definitions::latest(&record.indexes, index) {
         let statistics = catalogue.indexes().statistics.of(record.id, found.number);
-        statistics.set_verification("running");
+        statistics.begin_verification();
         catalogue.indexes().add_verification(account, table, index);
     }
     Ok(())
@@ -186,6 +189,11 @@ impl Declaration {
             definitions::drop_index(&mut record.indexes, name, applied.timestamp);
             return Ok(applied);
         };
+        if let Some(index) = before.filter(|_| asks_only_to_verify(change)) {
+            // Declared once more, one that has failed would be built anew.
+            let entity = Some(encoded(record, index, &self.registry).into());
+            return Ok(Applied { timestamp: index.changed, entity });
+        }
         TableName::parse(name)?;
         let wanted = Wanted::read(EntityRef::parse(entity).map_err(corrupt)?)?;
         let definition = wanted.definition()?;
@@ -213,6 +221,15 @@ impl Declaration {
     }
 }
 
+/// Whether a change says nothing of the definition.
+fn asks_only_to_verify(change: &EntityChange) -> bool {
+    let Some(body) = change.body().filter(|_| matches!(change.kind, ChangeKind::Merge(_))) else {
+        return false;
+    };
+    let mut properties = body.properties().filter_map(Result::ok).peekable();
+    properties.peek().is_some() && properties.all(|property| property.name == b"Verify")
+}
+
 /// What a client wants an index to be.
 #[derive(Default)]
 struct Wanted {
@@ -236,6 +253,13 @@ impl Wanted {
                 ("Filter", Value::String(text)) => wanted.filter = text.to_owned(),
                 ("BrowseAs", Value::String(text)) => wanted.browse_as = text.trim().to_owned(),
                 ("Unique", Value::Boolean(unique)) => wanted.unique = unique,
+                // Some clients send nothing but texts.
+                ("Unique", Value::String(text)) if text.eq_ignore_ascii_case("true") => {
+                    wanted.unique = true;
+                }
+                ("Unique", Value::String(text)) if text.eq_ignore_ascii_case("false") => {
+                    wanted.unique = false;
+                }
                 ("Keys" | "Include" | "Filter" | "BrowseAs", _) => {
                     return Err(invalid(format!("{name} must be a text.")));
                 }

@@ -29,6 +29,11 @@ const WRITE_SECONDS: f64 = 3e-6;
 const ROW_BYTES: u64 = 64;
 /// Shapes that nobody asked for that long count no more, and an index that nobody used that long is not needed.
 const UNUSED_AFTER: Ticks = Ticks(7 * 24 * 60 * Ticks::PER_MINUTE);
+/// Why there is no proposal for a filter without a property that every match has a value or a bound of.
+const NOTHING_TO_LOOK_FOR: &str =
+    "No property in it must have a value or lie between two: an index has nothing to look for.";
+const BY_BRANCHES: &str = "No property in it must have a value or lie between two, so that one index has nothing to look \
+                           for; one for each branch of its `or` may serve it.";
 /// A value that more than this share of the rows have is not worth an index.
 const LARGE_SHARE: f64 = 0.1;
 /// Parts of an index, at most.
@@ -193,10 +198,9 @@ fn why_not(shape: &ShapeRecord) -> Option<String> {
     }
     let can_be_found = !shape.terms.equals.is_empty()
         || shape.terms.bounds.iter().any(|name| name != "PartitionKey");
-    (!can_be_found).then(|| {
-        "No property in it must have a value or lie between two: an index has nothing to look for."
-            .to_owned()
-    })
+    // The text has no literals.
+    let has_branches = shape.text.contains(" or ");
+    (!can_be_found).then(|| if has_branches { BY_BRANCHES } else { NOTHING_TO_LOOK_FOR }.to_owned())
 }
 
 fn no_index(shape: &ShapeRecord, reason: String) -> Advice {

@@ -148,7 +148,7 @@ impl IndexDefinition {
     }
 
     /// Whether the keys of rows begin with the partition key.
-    pub(super) fn is_local(&self) -> bool {
+    pub fn is_local(&self) -> bool {
         self.keys.first().is_some_and(|part| part.property == "PartitionKey")
     }
 }

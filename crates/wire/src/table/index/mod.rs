@@ -20,4 +20,4 @@ pub use definition::{
 };
 pub use line_set::{LineInterval, LineSet};
 pub use row::{IndexRow, RowMaker, RowRef, RowScratch};
-pub use view_key::{origin_keys, place_of};
+pub use view_key::{origin_keys, place_of, read_escaped};

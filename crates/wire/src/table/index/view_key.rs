@@ -121,7 +121,8 @@ fn push_escaped(out: &mut String, text: &str) {
     }
 }
 
-fn read_escaped(text: &str) -> Option<String> {
+/// A text as it was before characters of it were escaped; `None` if nobody wrote it so.
+pub fn read_escaped(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(MARK) {

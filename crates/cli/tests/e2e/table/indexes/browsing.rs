@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{INDEXES, build, customer, index, insert_all, wait_for};
-use crate::support::client::{row_keys, unused_name, values};
-use crate::support::{Batch, Client, shared_client};
+use super::{INDEXES, build, customer, explained, explanation, index, insert_all, wait_for};
+use crate::support::client::{next_tokens, row_keys, unused_name, values};
+use crate::support::{Batch, Client, Response, shared_client};
 use crate::table::paging::all_pages;
 
 /// A table, and a view of its customers by town and name.
@@ -212,5 +212,62 @@ fn a_view_is_listed_in_the_letters_that_were_written_last() {
         assert_eq!(index(&client, &table, "ByTown")["BrowseAs"], name.as_str());
         assert_eq!(keys(&client.matches(&view, "")), ALL);
         assert!(client.get(&acl).send().expect(200).text().contains("<Id>kept</Id>"));
+    }
+}
+
+fn next_page(client: &Client, view: &str, first: &Response) -> Response {
+    let tokens = next_tokens(first).expect("there is more");
+    let [partition_key, row_key] = [&tokens.0, &tokens.1].map(String::as_str);
+    client.query(view, &[("NextPartitionKey", partition_key), ("NextRowKey", row_key)]).send()
+}
+
+/// The places of another index are others, though it has the same name.
+#[test]
+fn a_listing_does_not_go_on_in_another_index() {
+    let client = shared_client();
+    let (table, view) = view(&client);
+    let first = client.query(&view, &[("$top", "2")]).send().expect(200);
+    let same = next_page(&client, &view, &first).expect(200);
+    assert_eq!(keys(&values(&same)), ALL[2..]);
+    build(&client, &table, "ByTown", &json!({ "Keys": "LastName", "BrowseAs": view }));
+    let other = next_page(&client, &view, &first);
+    assert!(other.expect_error(400, "InvalidInput").text().contains("begin anew"));
+    // The name of an index of another table.
+    let again = client.query(&view, &[("$top", "2")]).send().expect(200);
+    client.drop_table(&table).expect(204);
+    let other = client.new_table();
+    insert_all(&client, &other, &[customer(3, "a", "Smith", "Redmond")]);
+    build(&client, &other, "ByTown", &json!({ "Keys": "LastName", "BrowseAs": view }));
+    next_page(&client, &view, &again).expect_error(400, "InvalidInput");
+}
+
+#[test]
+fn a_page_of_a_view_that_is_gone_is_of_no_table() {
+    let client = shared_client();
+    let (_, view) = view(&client);
+    let first = client.query(&view, &[("$top", "2")]).send().expect(200);
+    client.drop_table(&view).expect(204);
+    next_page(&client, &view, &first).expect_error(404, "TableNotFound");
+    let undecodable = client.query(&view, &[("NextPartitionKey", "x")]).send();
+    undecodable.expect_error(400, "InvalidInput");
+}
+
+/// What is passed and what is looked at: kind, index, use, index rows, entities returned and examined.
+#[test]
+fn no_more_rows_are_looked_at_than_the_keys_ask_for() {
+    let client = shared_client();
+    let (_, view) = view(&client);
+    let explained = |filter: &str| explanation(&explained(&client, &view, &[("$filter", filter)]));
+    for (filter, expected) in [
+        ("", "6 6/6"),
+        ("PartitionKey eq 'Redmond'", "3 3/3"),
+        ("PartitionKey eq 'Redmond' and RowKey eq 'Smith|a|0003'", "0 1/1"),
+        ("PartitionKey eq 'Redmond' and RowKey eq 'Smith|a|0004'", "0 0/0"),
+        ("PartitionKey eq 'Redmond' and RowKey ge 'Smith|a|' and RowKey lt 'Smith|a}'", "1 1/1"),
+        ("PartitionKey eq 'Redmond' and RowKey ge 'Sm' and RowKey lt 'Sn'", "2 2/2"),
+        ("PartitionKey ge 'Redmond' and LastName eq 'Brown'", "6 1/4"),
+    ] {
+        let expected = format!("index ByTown browsed {expected}");
+        assert_eq!(explained(filter), expected, "{filter}");
     }
 }

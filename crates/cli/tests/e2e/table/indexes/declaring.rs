@@ -107,7 +107,10 @@ fn a_new_definition_takes_the_place_of_the_old_one() {
     client.merge(INDEXES, (&table, "Main"), &json!({"Include": "Email"})).send().expect(204);
     let after = wait_for(&client, &table, "Main", "Readable");
     assert_eq!((after["Keys"].as_str(), after["Include"].as_str()), (Some("Town"), Some("Email")));
+    let etag = || client.entity(INDEXES, (&table, "Main")).header("ETag").unwrap().to_owned();
+    let before = etag();
     assert_sound(&client, &table, "Main", 100);
+    assert_eq!(etag(), before);
 }
 
 /// Two of these towns fall into the same group of the estimate.
@@ -195,6 +198,16 @@ fn what_is_no_index_is_refused() {
 }
 
 #[test]
+fn unique_may_be_a_text() {
+    let client = shared_client();
+    let table = client.new_table();
+    for (text, expected) in [("true", true), ("False", false)] {
+        declare(&client, &table, "ByA", &json!({"Keys": "A", "Unique": text}));
+        assert_eq!(index(&client, &table, "ByA")["Unique"], expected);
+    }
+}
+
+#[test]
 fn a_table_has_sixteen_indexes_and_three_copies() {
     let client = shared_client();
     let table = client.new_table();
@@ -232,7 +245,10 @@ fn the_name_of_a_view_is_that_of_a_table() {
     client.insert(&view, &entity).expect_error(403, "InsufficientAccountPermissions");
     client.put(INDEXES, (&view, "ByB"), &json!({"Keys": "B"})).send().expect(400);
     // The name goes, and the index stays.
+    let etag = || client.entity(INDEXES, (&table, "ByA")).header("ETag").unwrap().to_owned();
+    let before = etag();
     client.drop_table(&view).expect(204);
+    assert_ne!(etag(), before);
     let found = index(&client, &table, "ByA");
     assert_eq!((&found["BrowseAs"], &found["State"]), (&json!(""), &json!("Readable")));
     client.create_table(&view).expect(204);
@@ -248,6 +264,25 @@ fn the_name_of_a_view_is_that_of_a_table() {
     client.drop_table(&table).expect(204);
     client.create_table(&view).expect(204);
     client.drop_table(&view).expect(204);
+}
+
+#[test]
+fn a_refused_declaration_leaves_the_format_of_the_folder() {
+    let server = Arc::new(Launch::new().start());
+    let client = Client::new(&server);
+    let (table, other) = (client.new_table(), client.new_table());
+    let taken = json!({"Keys": "A", "BrowseAs": other.to_uppercase()});
+    let refused = client.put(INDEXES, (&table, "ByA"), &taken).send();
+    refused.expect_error(409, "TableAlreadyExists");
+    let marker = || std::fs::read_to_string(server.data_folder().join("TAVOLA")).unwrap();
+    assert!(marker().ends_with("format 1\n"));
+    declare(
+        &client,
+        &table,
+        "ByA",
+        &json!({"Keys": "A", "BrowseAs": crate::support::client::unused_name()}),
+    );
+    assert!(marker().ends_with("format 2\n"));
 }
 
 /// The command line does what any client does.
@@ -269,7 +304,13 @@ fn the_command_line_declares_and_verifies() {
     assert!(is_done && told.contains("sound: 20 entries"), "{told}");
     let (is_done, told) = run(&["create", &table, "Wrong", "--keys", "A,,B"]);
     assert!(!is_done && told.contains("not declared"), "{told}");
-    let (is_done, told) = run(&["drop", &table, "ByTown"]);
+    // Names of tables are, in any letters.
+    let upper = table.to_uppercase();
+    for command in ["show", "verify"] {
+        let (is_done, told) = run(&[command, &upper, "ByTown"]);
+        assert!(is_done, "{told}");
+    }
+    let (is_done, told) = run(&["drop", &upper, "ByTown"]);
     assert!(is_done, "{told}");
     let (is_done, told) = run(&["show", &table, "ByTown"]);
     assert!(!is_done && told.contains("there is no index"), "{told}");

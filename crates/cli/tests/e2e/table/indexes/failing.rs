@@ -43,6 +43,11 @@ fn an_index_with_a_row_without_its_entity_is_used_no_more() {
     assert_eq!(page.header("x-tavola-index"), None);
     let (is_done, told) = command_line(&client, &["show", &table, "ByTown"]);
     assert!(is_done && told.contains("Failed") && told.contains("does not exist"), "{told}");
+    // To ask for a verification is not to declare it again.
+    let (is_done, told) = command_line(&client, &["verify", &table, "ByTown"]);
+    assert!(!is_done && told.contains("has failed") && told.contains("does not exist"), "{told}");
+    assert!(verify(&client, &table, "ByTown").contains("does not exist"));
+    assert_eq!(index(&client, &table, "ByTown")["State"], "Failed");
     // Nobody has met a wrong row of the others yet.
     for name in ["ByAge", "Copies"] {
         assert_eq!(index(&client, &table, name)["State"], "Readable");
@@ -50,6 +55,10 @@ fn an_index_with_a_row_without_its_entity_is_used_no_more() {
     assert_eq!(client.matches(&view, "").len(), 49);
     wait_for(&client, &table, "ByAge", "Failed");
     client.query(&view, &[]).send().expect_error(404, "TableNotFound");
+    // What needs no index does not ask for one.
+    let row = json!({"PartitionKey": "p", "RowKey": "r"});
+    client.insert(&view, &row).expect_error(403, "InsufficientAccountPermissions");
+    client.get(format!("/{view}?comp=acl")).send().expect(200);
 
     // It stays so, writers have no trouble with it, and another declaration mends it.
     server.crash_and_restart();

@@ -1,12 +1,14 @@
 //! Indexes and shared access signatures with key ranges: nothing outside is shown, counted or hinted at.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tavola_wire::auth::AccountKey;
 use tavola_wire::auth::sas::{KeyRangeLimit, Permissions, TableSasSpec};
 
 use super::{build, explained, insert_all};
-use crate::support::client::{row_keys, unused_name, values};
-use crate::support::{Client, KEY, minutes_from_now, shared_client};
+use crate::support::client::{next_tokens, row_keys, unused_name, values};
+use crate::support::{Client, KEY, Launch, minutes_from_now, shared_client};
 
 const INDEX_HEADERS: [&str; 4] =
     ["x-tavola-index", "x-tavola-index-use", "x-tavola-index-entries", "x-tavola-index-not-used"];
@@ -47,4 +49,35 @@ fn rows_outside_the_range_are_not_there() {
     // The view has a name of its own, which this signature does not open.
     let answer = reader.query(&view, &[]).send();
     assert_eq!(answer.status, 403, "{}", answer.text());
+}
+
+/// Rows outside the range are passed as long as there is time, and a token says nothing of them.
+#[test]
+fn a_page_ends_in_time_between_rows_that_are_not_there() {
+    let server = Arc::new(Launch::new().args(["--page-time-ms", "0"]).start());
+    let client = Client::new(&server);
+    let table = client.new_table();
+    let all: Vec<Value> = (0..3000)
+        .map(|number| {
+            let town = if number == 2999 { "b" } else { "a" };
+            json!({ "PartitionKey": "p", "RowKey": format!("{number:04}"), "Town": town })
+        })
+        .collect();
+    insert_all(&client, &table, &all);
+    let view = unused_name();
+    build(&client, &table, "ByTown", &json!({ "Keys": "Town", "BrowseAs": view }));
+    let reader = reader_of_b(&client, &view);
+    let pages = reader.pages(&view, &[], |request| request.send().expect(200));
+    let found: Vec<_> = pages.iter().flat_map(values).collect();
+    assert_eq!(row_keys(&found), ["p|2999"]);
+    let tokens: Vec<_> = pages.iter().filter_map(next_tokens).collect();
+    assert!(!tokens.is_empty());
+    // Without the range, a token is what it is, and neither is good for the other.
+    let open = client.query(&view, &[("$top", "1")]).send().expect(200);
+    let open = next_tokens(&open).expect("there is more").0;
+    let ask = |client: &Client, token: &str| {
+        client.query(&view, &[("NextPartitionKey", token)]).send().status
+    };
+    assert_eq!((ask(&client, &open), ask(&reader, &open)), (200, 400));
+    assert_eq!((ask(&client, &tokens[0].0), ask(&reader, &tokens[0].0)), (400, 200));
 }
