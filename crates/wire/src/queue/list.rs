@@ -51,7 +51,7 @@ impl QueueListWriter {
             } else {
                 self.out.extend_from_slice(b"<Metadata>");
                 for (name, value) in metadata.sorted() {
-                    self.leaf(name, value);
+                    self.leaf(name, &value);
                 }
                 self.out.extend_from_slice(b"</Metadata>");
             }
