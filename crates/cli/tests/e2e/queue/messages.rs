@@ -244,6 +244,23 @@ fn clear_removes_everything_and_nothing_that_comes_later() {
     assert_eq!(client.get_messages(&queue, "?numofmessages=32").len(), 1);
 }
 
+/// A URL that is made of an empty id asks for a message, not for all of them.
+#[test]
+fn an_empty_id_clears_nothing() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    let put = client.put_message(&queue, "text", "");
+    client.remove(&queue, "", &put.receipt).expect_error(404, "MessageNotFound");
+    client.update(&queue, "", &put.receipt, 0, Some("x")).expect_error(404, "MessageNotFound");
+    let path = format!("/{queue}/messages/");
+    client.delete(&path).expect_error(400, "MissingRequiredQueryParameter");
+    for method in ["GET", "POST"] {
+        let refused = client.request(method, &path).body(document("x")).send();
+        refused.expect_error(405, "UnsupportedHttpVerb");
+    }
+    assert_eq!(client.peek(&queue, 32).len(), 1);
+}
+
 /// Waits until something is so; nothing is said of how long that takes.
 pub(super) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
