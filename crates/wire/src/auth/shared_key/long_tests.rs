@@ -402,7 +402,9 @@ fn the_secondary_may_be_signed_under_either_name() {
 fn a_query_that_cannot_be_signed_is_refused() {
     const NONE: [(&str, &str); 0] = [];
     let code = |query: &str| {
-        LongSignedRequest::new("GET", ACCOUNT, "/p", query, NONE).map_err(|error| error.code()).err()
+        LongSignedRequest::new("GET", ACCOUNT, "/p", query, NONE)
+            .map_err(|error| error.code())
+            .err()
     };
     for query in ["a=x%0Ab:y", "a%3Ab=c", "a%0A=b", "%0a"] {
         assert_eq!(code(query), Some(ErrorCode::AuthenticationFailed), "{query}");
