@@ -4,9 +4,11 @@
 use std::io;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use futures_util::stream::{self, Stream};
-use tavola_wire::queue::message::{ListWriter, Message, empty_list};
+use tavola_wire::queue::message::{
+    FRAME_BYTES, ListWriter, Message, TEXT_BYTES_MAX, empty_list, end_text, push_part,
+};
 
 use super::replies;
 use crate::context::RequestContext;
@@ -29,7 +31,9 @@ pub(super) fn reserve(
 ) -> Result<Option<StreamWindow>> {
     match messages_max {
         1 => Ok(None),
-        _ => StreamWindow::reserve(&context.state.memory_budget, None).map(Some),
+        // Beside the pieces there is the text that they are made of.
+        _ => StreamWindow::reserve_beside(&context.state.memory_budget, None, TEXT_BYTES_MAX)
+            .map(Some),
     }
 }
 
@@ -48,8 +52,9 @@ pub(super) async fn reply(
     if let Some(window) = window.filter(|_| text_bytes > WHOLE_BYTES_MAX) {
         return Ok(replies::document(ReplyBody::stream_in(window, None, list.into_pieces())));
     }
-    while list.push_next().await.map_err(storage_failure)? {}
-    Ok(replies::document(list.document.freeze()))
+    let mut document = Vec::new();
+    while list.push_next(&mut document, usize::MAX).await.map_err(storage_failure)? {}
+    Ok(replies::document(document))
 }
 
 /// A list in the making.
@@ -59,32 +64,49 @@ struct MessageList {
     with_receipts: bool,
     /// `None` when the document is at its end.
     writer: Option<ListWriter>,
-    /// What was written and not yet sent.
-    document: BytesMut,
+    /// What is left of a text that is written in parts.
+    text: Bytes,
 }
 
 impl MessageList {
     fn new(queues: Arc<Queues>, found: Vec<Found>, with_receipts: bool) -> Self {
         let writer = Some(ListWriter::default());
         let left = found.into_iter();
-        Self { queues, left, with_receipts, writer, document: BytesMut::new() }
+        Self { queues, left, with_receipts, writer, text: Bytes::new() }
     }
 
-    /// Writes the next message, or the end. False if there is nothing more to write.
-    async fn push_next(&mut self) -> storage::Result<bool> {
+    /// Writes the next message, a part of it, or the end. False if there is nothing more to write, or no room for it in
+    /// this many bytes.
+    async fn push_next(&mut self, out: &mut Vec<u8>, bytes_max: usize) -> storage::Result<bool> {
+        let Some(text_end) = bytes_max.checked_sub(FRAME_BYTES).filter(|end| out.len() <= *end)
+        else {
+            return Ok(false);
+        };
+        if !self.text.is_empty() {
+            let taken = push_part(out, &self.text, text_end);
+            self.text.advance(taken);
+            if self.text.is_empty() {
+                end_text(out);
+            }
+            return Ok(taken > 0);
+        }
         let Some(mut writer) = self.writer.take() else { return Ok(false) };
-        let mut out = Vec::from(std::mem::take(&mut self.document));
         match self.left.next() {
             Some(found) => {
                 // A text that is gone meanwhile went with its message.
                 if let Some(text) = self.queues.text(&found).await? {
-                    writer.push(&mut out, &self.message(&found, &text)?);
+                    let message = self.message(&found, &text)?;
+                    if text.is_empty() || bytes_max == usize::MAX {
+                        writer.push(out, &message);
+                    } else {
+                        writer.start_text(out, &message);
+                        self.text = text;
+                    }
                 }
                 self.writer = Some(writer);
             }
-            None => writer.finish(&mut out),
+            None => writer.finish(out),
         }
-        self.document = Bytes::from(out).into();
         Ok(true)
     }
 
@@ -103,15 +125,47 @@ impl MessageList {
 
     fn into_pieces(self) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
         stream::unfold(self, |mut list| async move {
-            while list.document.is_empty() {
-                match list.push_next().await {
+            let mut piece = Vec::with_capacity(PIECE_BYTES_MAX);
+            loop {
+                match list.push_next(&mut piece, PIECE_BYTES_MAX).await {
                     Ok(true) => {}
-                    Ok(false) => return None,
+                    Ok(false) if piece.is_empty() => return None,
+                    Ok(false) => return Some((Ok(piece.into()), list)),
                     Err(error) => return Some((Err(io::Error::other(error)), list)),
                 }
             }
-            let length = list.document.len().min(PIECE_BYTES_MAX);
-            Some((Ok(list.document.split_to(length).freeze()), list))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+
+    use super::*;
+    use crate::storage::queues::tests::World;
+
+    /// Memory is reserved for pieces of this size and no larger ones, however much a text grows when it is escaped.
+    #[tokio::test]
+    async fn pieces_take_no_more_than_is_reserved() {
+        let world = World::new().await;
+        let texts = ["\r", "a", "&\u{20ac}"].map(|unit| unit.repeat(TEXT_BYTES_MAX / unit.len()));
+        for text in texts.iter().map(String::as_str).chain(["", "short"]) {
+            world.put_now(text).await;
+        }
+        let list = |found| MessageList::new(world.queues.clone(), found, true);
+        let found = world.peek(32).await;
+        let mut whole = Vec::new();
+        let mut writing = list(found.clone());
+        while writing.push_next(&mut whole, usize::MAX).await.unwrap() {}
+        let mut streamed = Vec::new();
+        let mut pieces = std::pin::pin!(list(found).into_pieces());
+        while let Some(piece) = pieces.next().await {
+            let piece = Vec::from(piece.unwrap());
+            assert!(piece.capacity() <= PIECE_BYTES_MAX, "{} bytes", piece.capacity());
+            streamed.extend(piece);
+        }
+        assert!(streamed == whole, "{} and {} bytes", streamed.len(), whole.len());
+        assert!(streamed.len() > 8 * TEXT_BYTES_MAX);
     }
 }

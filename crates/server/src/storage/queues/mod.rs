@@ -452,4 +452,4 @@ mod concurrent_tests;
 
 #[cfg(test)]
 #[path = "queue_tests.rs"]
-mod tests;
+pub(crate) mod tests;
