@@ -106,6 +106,24 @@ fn metadata_are_replaced_as_a_whole() {
     assert_eq!(head.header("x-ms-error-code"), Some("QueueNotFound"));
 }
 
+/// 8 KiB are what they may take, in however many headers.
+#[test]
+fn metadata_may_be_thousands_of_headers() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    let path = format!("/{queue}?comp=metadata");
+    let set = |count: usize| {
+        let names = (0..count).map(|number| format!("x-ms-meta-a{number:03X}"));
+        names.fold(client.request("PUT", &path), |set, name| set.header(&name, "")).send()
+    };
+    set(2048).expect(204);
+    let answer = client.get(&path).expect(200);
+    let names = metadata_names(&answer);
+    assert_eq!((names.len(), names[255]), (2048, "x-ms-meta-a0FF"));
+    set(2049).expect_error(400, "MetadataTooLarge");
+    assert_eq!(set(5000).status, 431);
+}
+
 /// The names of the metadata that an answer has, as they were written.
 fn metadata_names(answer: &Response) -> Vec<&str> {
     let names = answer.headers.iter().map(|(name, _)| name.as_str());
