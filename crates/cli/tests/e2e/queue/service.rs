@@ -65,6 +65,18 @@ fn a_rule_for_all_is_told_without_an_origin() {
         assert_eq!(answer.header("vary"), None);
         assert_eq!(answer.header("access-control-allow-credentials"), None);
     }
+    // What is exposed are the headers of this answer, and those that frame it.
+    let names = |path: &str| {
+        let answer = client.request("GET", path).header("Origin", "https://a.example").send();
+        answer.header(exposed).expect("names").to_ascii_lowercase()
+    };
+    let framing = ",content-length,date,transfer-encoding";
+    let list = names("/?comp=list");
+    assert!(list.contains("content-type") && list.contains("cache-control"), "{list}");
+    assert!(list.ends_with(framing), "{list}");
+    let refused = names("/no-such-queue?comp=metadata");
+    assert!(refused.contains("x-ms-error-code") && !refused.contains("content-type"), "{refused}");
+    assert!(refused.ends_with(framing), "{refused}");
     // A write is not told, nor is a method that the rule does not name.
     for method in ["PUT", "HEAD"] {
         assert_eq!(client.request(method, &path).send().header(allowed), None, "{method}");
