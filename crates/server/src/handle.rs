@@ -99,7 +99,7 @@ impl Arrival<'_> {
         name: &mut OperationIndex,
     ) -> Result<Reply> {
         let state = self.state;
-        let verb = head.verb()?;
+        let verb = T::verb(head)?;
         if verb == Verb::Options {
             *name = OperationIndex::Preflight;
             return cors::preflight(account, head);

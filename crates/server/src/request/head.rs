@@ -128,7 +128,8 @@ impl<'a> RequestHead<'a> {
         }
     }
 
-    pub(crate) fn verb(&self) -> Result<Verb> {
+    /// The verb, which `X-HTTP-Method` may name.
+    pub(crate) fn tunnelled_verb(&self) -> Result<Verb> {
         let tunnelled = self.parts.headers.get_all(METHOD);
         Verb::resolve(self.method, tunnelled.iter().map(|value| value.to_str().unwrap_or_default()))
     }

@@ -1,6 +1,6 @@
 //! The service itself: properties, stats, cross-origin requests, addresses, verbs.
 
-use super::client::{QueueClient, shared_client};
+use super::client::{QueueClient, VERSION, document, shared_client};
 use crate::support::{ACCOUNT, Credentials, Launch};
 
 const PROPERTIES: &str = "/?restype=service&comp=properties";
@@ -137,6 +137,7 @@ fn what_is_no_operation_is_told() {
         ("PUT", format!("/{queue}/messages")),
         ("GET", format!("/{queue}/messages/1")),
         ("DELETE", "/?comp=list".to_owned()),
+        ("BREW", format!("/{queue}")),
     ] {
         let refused = client.request(method, path).send().expect_error(405, "UnsupportedHttpVerb");
         assert!(refused.text().contains("The resource doesn't support specified Http Verb."));
@@ -145,6 +146,20 @@ fn what_is_no_operation_is_told() {
     client.get(format!("/{queue}/other")).expect_error(400, "InvalidUri");
     let key = client.request("POST", "/?restype=service&comp=userdelegationkey").send();
     key.expect_error(501, "NotImplemented");
+}
+
+/// Tunnelling is for tables alone.
+#[test]
+fn a_verb_is_that_of_the_request_line() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    for _ in 0..2 {
+        let put = client.request("POST", format!("/{queue}/messages")).body(document("text"));
+        put.header("X-HTTP-Method", "DELETE").send().expect(201);
+    }
+    let get = client.request("GET", format!("/{queue}/messages")).header("X-HTTP-Method", "PUT");
+    get.send().expect(200);
+    assert_eq!(client.count(&queue), 2);
 }
 
 /// An account in the host name, and the id that a client gives its request.
