@@ -206,6 +206,22 @@ fn the_largest_text_fits_and_no_larger_one() {
     }
 }
 
+/// A body that is too long for any text is told as one whose text is too long, known beforehand or not.
+#[test]
+fn a_body_that_is_too_large_names_the_limit() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    let body = document(&"a".repeat(600_000));
+    let put = || client.request("POST", format!("/{queue}/messages"));
+    let chunked = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    for request in
+        [put().body(&*body), put().header("Transfer-Encoding", "chunked").body(&*chunked)]
+    {
+        let refused = request.send().expect_error(413, "RequestBodyTooLarge");
+        assert_eq!(told(&refused), "<MaxLimit>65536</MaxLimit>");
+    }
+}
+
 /// Trap 7: an answer of several megabytes, made while it is sent.
 #[test]
 fn thirty_two_large_messages_are_one_answer() {
