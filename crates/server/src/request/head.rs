@@ -74,7 +74,7 @@ impl<'a> RequestHead<'a> {
         if let Some(header) = self.text(&respond::VERSION) {
             return ServiceVersion::parse(&header).map(Some);
         }
-        let in_url = self.query.api_version().or_else(|| self.query.value("sv"));
+        let in_url = self.query.api_version().or_else(|| self.query.parameter("sv"));
         Ok(in_url.and_then(|version| ServiceVersion::parse(version).ok()))
     }
 
@@ -152,4 +152,9 @@ pub(crate) fn raw_query(parts: &Parts) -> &str {
 /// The value of a header; what is not text counts as absent.
 pub(crate) fn header_text<'a>(parts: &'a Parts, name: &HeaderName) -> Option<&'a str> {
     parts.headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The version in the head of a request of which the rest perhaps cannot be read.
+pub(crate) fn named_version(parts: &Parts) -> Option<ServiceVersion> {
+    ServiceVersion::parse(header_text(parts, &respond::VERSION)?).ok()
 }

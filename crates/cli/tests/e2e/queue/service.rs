@@ -148,6 +148,19 @@ fn what_is_no_operation_is_told() {
     key.expect_error(501, "NotImplemented");
 }
 
+/// Also by answers to requests that go no further than their head.
+#[test]
+fn the_version_is_that_of_the_request() {
+    let mut client = shared_client().with(Credentials::Nobody);
+    for (root, path, status) in
+        [("nobody", "/q/messages", 404), (ACCOUNT, "/q/messages?a=%zz", 400)]
+    {
+        client.root = root.to_owned();
+        let refused = client.get(path).expect(status);
+        assert_eq!(refused.header("x-ms-version"), Some(VERSION), "{path}");
+    }
+}
+
 /// Tunnelling is for tables alone.
 #[test]
 fn a_verb_is_that_of_the_request_line() {
