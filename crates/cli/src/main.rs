@@ -36,7 +36,7 @@ use crate::sample::ConfigOptions;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Tavola: an Azure Table storage service that anyone can run.
+/// Tavola: Azure Table and Queue storage that anyone can run.
 #[derive(Debug, Parser)]
 // A flag given twice counts as given last: tools put flags before those of their users (`docs/clients.md`).
 #[command(

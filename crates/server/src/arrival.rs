@@ -17,7 +17,7 @@ use crate::connection::Connection;
 use crate::error::Result;
 use crate::logs::access::Entry;
 use crate::operations::OperationIndex;
-use crate::request::head::{RequestHead, header_text};
+use crate::request::head::{RequestHead, header_text, named_version};
 use crate::request::ids::Id;
 use crate::request::notes::{NotedFailure, RequestNotes};
 use crate::request::redact::{self, shortened};
@@ -69,7 +69,8 @@ impl Arrival<'_> {
         if reply.status() == StatusCode::UNAUTHORIZED {
             bearer::challenge(self.state.auth.bearer.as_ref(), &mut reply);
         }
-        self.with_common::<T>(reply, head.and_then(|head| head.version))
+        let version = head.map_or_else(|| named_version(self.parts), |head| head.version);
+        self.with_common::<T>(reply, version)
     }
 
     /// The error in the form of the service.

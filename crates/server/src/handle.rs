@@ -74,7 +74,7 @@ impl Arrival<'_> {
             let unknown = StorageError::new(ErrorCode::ResourceNotFound)
                 .refused_for(RefusalReason::UnknownAccount);
             let reply = self.error::<T>(&unknown, Some(&head), *operation);
-            return self.with_common::<T>(reply, None);
+            return self.with_common::<T>(reply, head.version);
         };
         let account = &account;
         let mut reply = match self.serve::<T>(&head, account, body, stall_timeout, operation).await
@@ -99,7 +99,7 @@ impl Arrival<'_> {
         name: &mut OperationIndex,
     ) -> Result<Reply> {
         let state = self.state;
-        let verb = head.verb()?;
+        let verb = T::verb(head)?;
         if verb == Verb::Options {
             *name = OperationIndex::Preflight;
             return cors::preflight(account, head);

@@ -32,6 +32,7 @@ use crate::net::overload::Rejections;
 use crate::net::sniff::{Protocol, Sniffed, sniff};
 use crate::net::transport::Transport;
 use crate::request::head::Peer;
+use crate::request::header_case::HEADERS_MAX;
 use crate::request::reply::Reply;
 use crate::request::respond;
 use crate::services;
@@ -57,8 +58,9 @@ const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
 /// Answers the requests of a listener.
 trait Handler: Clone + Send + Sync + 'static {
-    /// Whether it asks how the names of headers were written, which costs each request a little.
-    fn asks_for_header_case(&self) -> bool {
+    /// Whether there are metadata in headers: then it asks how names were written, and there may be many of them. Both cost
+    /// each request a little.
+    fn takes_metadata(&self) -> bool {
         false
     }
 
@@ -298,12 +300,15 @@ impl<H: Handler> Acceptor<H> {
             let (handler, connection) = (handler.clone(), connection.clone());
             async move { Ok::<_, Infallible>(answer(&handler, connection, request).await) }
         });
-        let connection = http1::Builder::new()
+        let mut builder = http1::Builder::new();
+        builder
             .timer(HeadTimer::default())
             .header_read_timeout(self.limits.head_timeout)
-            .max_buf_size(self.limits.head_bytes_max)
-            .preserve_header_case(self.handler.asks_for_header_case())
-            .serve_connection(TokioIo::new(stream), service);
+            .max_buf_size(self.limits.head_bytes_max);
+        if self.handler.takes_metadata() {
+            builder.preserve_header_case(true).max_headers(HEADERS_MAX);
+        }
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
         watcher.watch(connection).await
     }
 
@@ -395,7 +400,7 @@ fn misframed() -> Reply {
 }
 
 impl Handler for Site {
-    fn asks_for_header_case(&self) -> bool {
+    fn takes_metadata(&self) -> bool {
         matches!(self, Self::Service(service) if services::has_metadata(*service))
     }
 

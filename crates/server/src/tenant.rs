@@ -28,6 +28,12 @@ pub(crate) trait Tenant: 'static {
     const SERVICE: Service;
     type Operation<'a>: Operation;
 
+    /// The verb of a request, which may be tunnelled in a header where clients of the service do that.
+    ///
+    /// # Errors
+    /// 405 `UnsupportedHttpVerb` in the service's words.
+    fn verb(head: &RequestHead<'_>) -> Result<Verb>;
+
     /// The operation that a request is: a pure function of verb, path, query and headers.
     fn route<'a>(
         verb: Verb,

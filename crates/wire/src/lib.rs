@@ -9,6 +9,7 @@ pub mod cors;
 pub mod error;
 pub mod error_code;
 pub mod explain;
+mod header_text;
 mod name_list;
 pub mod queue;
 pub mod refusal;
@@ -22,6 +23,7 @@ pub mod xml;
 
 pub use error::StorageError;
 pub use error_code::ErrorCode;
+pub use header_text::header_text;
 pub use refusal::RefusalReason;
 pub use service::Service;
 pub use ticks::Ticks;

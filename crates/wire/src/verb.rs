@@ -43,8 +43,8 @@ impl Verb {
         }
     }
 
-    /// Methods are case-sensitive.
-    fn parse(method: &str) -> Option<Self> {
+    /// Reads the method of a request line alone. Methods are case-sensitive.
+    pub fn parse(method: &str) -> Option<Self> {
         Some(match method {
             "GET" => Self::Get,
             "HEAD" => Self::Head,

@@ -1,6 +1,8 @@
 //! Cross-origin requests: the preflight, and the headers on real ones.
 
-use http::header::{ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
+use http::header::{
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_TYPE, ORIGIN,
+};
 use http::{HeaderName, HeaderValue, StatusCode};
 use tavola_wire::{Service, cors};
 
@@ -16,6 +18,8 @@ const ALLOW_HEADERS: HeaderName = HeaderName::from_static("access-control-allow-
 const ALLOW_CREDENTIALS: HeaderName = HeaderName::from_static("access-control-allow-credentials");
 const EXPOSE_HEADERS: HeaderName = HeaderName::from_static("access-control-expose-headers");
 const MAX_AGE: HeaderName = HeaderName::from_static("access-control-max-age");
+/// What every answer may have, and HTTP adds only when it is written.
+const FRAMING: [&str; 3] = ["Content-Length", "Date", "Transfer-Encoding"];
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 
 /// Answers `OPTIONS`, for anyone.
@@ -62,8 +66,13 @@ pub(crate) fn add_headers(account: &Account, head: &RequestHead<'_>, reply: &mut
         }
     };
     let Some(answer) = answer else { return };
-    let exposed = answer.expose_headers(reply.headers().keys().map(HeaderName::as_str));
-    // As recorded of queues.
+    let is_recorded = head.service != Service::Table;
+    // As recorded of queues: the code of an error takes the place of its type, and what frames a body is named as well.
+    let is_named =
+        |name: &&HeaderName| !is_recorded || !is_error(reply.status()) || **name != CONTENT_TYPE;
+    let names = reply.headers().keys().filter(is_named).map(HeaderName::as_str);
+    let framing = if is_recorded { &FRAMING[..] } else { &[] };
+    let exposed = answer.expose_headers(names.chain(framing.iter().copied()));
     let exposed = exposed.filter(|_| origin.is_some() || !is_error(reply.status()));
     let headers = reply.headers_mut();
     headers.insert(ALLOW_ORIGIN, text(&answer.allow_origin));

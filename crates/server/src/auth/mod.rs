@@ -107,14 +107,16 @@ fn shared_key(
     signature: &Signature,
     now: Ticks,
 ) -> Result<()> {
-    let date = signed_date(head.header(&X_MS_DATE), head.header(&DATE))?;
+    let (x_ms_date, date) = (head.text(&X_MS_DATE), head.text(&DATE));
+    let date = signed_date(x_ms_date.as_deref(), date.as_deref())?;
     check_date(date, now)?;
     match head.service {
         Service::Table => {
+            let (content_md5, content_type) = (head.text(&CONTENT_MD5), head.text(&CONTENT_TYPE));
             let request = SignedRequest {
                 verb: head.method,
-                content_md5: head.header(&CONTENT_MD5).unwrap_or_default(),
-                content_type: head.header(&CONTENT_TYPE).unwrap_or_default(),
+                content_md5: content_md5.as_deref().unwrap_or_default(),
+                content_type: content_type.as_deref().unwrap_or_default(),
                 date,
                 account: &account.name,
                 raw_path: head.raw_path,

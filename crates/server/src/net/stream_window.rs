@@ -40,9 +40,22 @@ impl StreamWindow {
     /// # Errors
     /// 503 `ServerBusy` when there is no memory for another stream.
     pub(crate) fn reserve(budget: &Arc<MemoryBudget>, length: Option<u64>) -> Result<Self> {
+        Self::reserve_beside(budget, length, 0)
+    }
+
+    /// The same with this many bytes more, of which pieces are made.
+    ///
+    /// # Errors
+    /// 503 `ServerBusy` when there is no memory for another stream.
+    pub(crate) fn reserve_beside(
+        budget: &Arc<MemoryBudget>,
+        length: Option<u64>,
+        bytes: usize,
+    ) -> Result<Self> {
         let length = length.and_then(|length| usize::try_from(length).ok());
+        let window = length.map_or(WINDOW_BYTES, |length| length.min(WINDOW_BYTES));
         let mut reservation = budget.reservation();
-        reservation.grow_to(length.map_or(WINDOW_BYTES, |length| length.min(WINDOW_BYTES)))?;
+        reservation.grow_to(window + bytes)?;
         Ok(Self(Arc::new(Shared {
             under_way: AtomicUsize::new(0),
             waiting: AtomicWaker::new(),
@@ -135,6 +148,15 @@ mod tests {
             pieces.push(window.attach(Bytes::from_static(b"a")));
         }
         assert!(pieces.len() <= WINDOW_BYTES / PIECE_BYTES_MIN, "{}", pieces.len());
+    }
+
+    #[test]
+    fn what_pieces_are_made_of_is_reserved_beside_them() {
+        let budget = Arc::new(MemoryBudget::new(MIB));
+        let window = StreamWindow::reserve_beside(&budget, None, 1000).unwrap();
+        assert_eq!(budget.used(), WINDOW_BYTES + 1000);
+        drop(window);
+        assert_eq!(budget.used(), 0);
     }
 
     #[tokio::test]

@@ -4,9 +4,11 @@
 use std::io;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use futures_util::stream::{self, Stream};
-use tavola_wire::queue::message::{ListWriter, Message, empty_list};
+use tavola_wire::queue::message::{
+    FRAME_BYTES, ListWriter, Message, TEXT_BYTES_MAX, empty_list, end_text, push_part,
+};
 
 use super::replies;
 use crate::context::RequestContext;
@@ -19,6 +21,9 @@ use crate::storage::queues::{Found, Queues};
 /// Texts that are answered in one piece.
 const WHOLE_BYTES_MAX: usize = 64 * 1024;
 
+/// Where a piece has room for what frames a text, and for no more of the text itself.
+const TEXT_END: usize = PIECE_BYTES_MAX - FRAME_BYTES;
+
 /// Room for an answer that is sent piece by piece; `None` if so few messages are never that long.
 ///
 /// # Errors
@@ -29,7 +34,9 @@ pub(super) fn reserve(
 ) -> Result<Option<StreamWindow>> {
     match messages_max {
         1 => Ok(None),
-        _ => StreamWindow::reserve(&context.state.memory_budget, None).map(Some),
+        // Beside the pieces there is the text that they are made of.
+        _ => StreamWindow::reserve_beside(&context.state.memory_budget, None, TEXT_BYTES_MAX)
+            .map(Some),
     }
 }
 
@@ -44,12 +51,11 @@ pub(super) async fn reply(
     }
     let text_bytes: usize = found.iter().map(Found::text_bytes).sum();
     let queues = Arc::clone(&context.state.queues);
-    let mut list = MessageList::new(queues, found, with_receipts);
+    let list = MessageList::new(queues, found, with_receipts);
     if let Some(window) = window.filter(|_| text_bytes > WHOLE_BYTES_MAX) {
         return Ok(replies::document(ReplyBody::stream_in(window, None, list.into_pieces())));
     }
-    list.push_all().await.map_err(storage_failure)?;
-    Ok(replies::document(list.document.freeze()))
+    Ok(replies::document(list.into_document().await.map_err(storage_failure)?))
 }
 
 /// A list in the making.
@@ -59,39 +65,53 @@ struct MessageList {
     with_receipts: bool,
     /// `None` when the document is at its end.
     writer: Option<ListWriter>,
-    /// What was written and not yet sent.
-    document: BytesMut,
+    /// What is left of a text that is written in parts.
+    text: Bytes,
 }
 
 impl MessageList {
     fn new(queues: Arc<Queues>, found: Vec<Found>, with_receipts: bool) -> Self {
         let writer = Some(ListWriter::default());
         let left = found.into_iter();
-        Self { queues, left, with_receipts, writer, document: BytesMut::new() }
+        Self { queues, left, with_receipts, writer, text: Bytes::new() }
     }
 
-    /// Writes the next message, or the end. False if there is nothing more to write.
-    async fn push_next(&mut self) -> storage::Result<bool> {
+    /// Writes the next message, a part of it, or the end. False if there is nothing more to write, or no room for it.
+    async fn push_next(&mut self, out: &mut Vec<u8>) -> storage::Result<bool> {
+        if out.len() > TEXT_END {
+            return Ok(false);
+        }
+        if !self.text.is_empty() {
+            let taken = push_part(out, &self.text, TEXT_END);
+            self.text.advance(taken);
+            if self.text.is_empty() {
+                end_text(out);
+            }
+            return Ok(taken > 0);
+        }
         let Some(mut writer) = self.writer.take() else { return Ok(false) };
-        let mut out = Vec::from(std::mem::take(&mut self.document));
         match self.left.next() {
             Some(found) => {
                 // A text that is gone meanwhile went with its message.
                 if let Some(text) = self.queues.text(&found).await? {
-                    writer.push(&mut out, &self.message(&found, &text)?);
+                    let message = self.message(&found, &text)?;
+                    if text.is_empty() {
+                        writer.push(out, &message);
+                    } else {
+                        writer.start_text(out, &message);
+                        self.text = text;
+                    }
                 }
                 self.writer = Some(writer);
             }
-            None => writer.finish(&mut out),
+            None => writer.finish(out),
         }
-        self.document = Bytes::from(out).into();
         Ok(true)
     }
 
-    /// Writes all that is left. The texts of few messages, or short ones, are read together.
-    async fn push_all(&mut self) -> storage::Result<()> {
-        let Some(mut writer) = self.writer.take() else { return Ok(()) };
-        let mut out = Vec::from(std::mem::take(&mut self.document));
+    /// All of it. The texts of few messages, or short ones, are read together.
+    async fn into_document(mut self) -> storage::Result<Vec<u8>> {
+        let (mut writer, mut out) = (ListWriter::default(), Vec::new());
         let found: Vec<_> = self.left.by_ref().collect();
         for (found, text) in found.iter().zip(self.queues.texts(&found).await?) {
             // A text that is gone meanwhile went with its message.
@@ -100,8 +120,7 @@ impl MessageList {
             }
         }
         writer.finish(&mut out);
-        self.document = Bytes::from(out).into();
-        Ok(())
+        Ok(out)
     }
 
     fn message<'a>(&self, found: &Found, text: &'a Bytes) -> storage::Result<Message<'a>> {
@@ -119,15 +138,45 @@ impl MessageList {
 
     fn into_pieces(self) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
         stream::unfold(self, |mut list| async move {
-            while list.document.is_empty() {
-                match list.push_next().await {
+            let mut piece = Vec::with_capacity(PIECE_BYTES_MAX);
+            loop {
+                match list.push_next(&mut piece).await {
                     Ok(true) => {}
-                    Ok(false) => return None,
+                    Ok(false) if piece.is_empty() => return None,
+                    Ok(false) => return Some((Ok(piece.into()), list)),
                     Err(error) => return Some((Err(io::Error::other(error)), list)),
                 }
             }
-            let length = list.document.len().min(PIECE_BYTES_MAX);
-            Some((Ok(list.document.split_to(length).freeze()), list))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+
+    use super::*;
+    use crate::storage::queues::tests::World;
+
+    /// Memory is reserved for pieces of this size and no larger ones, however much a text grows when it is escaped.
+    #[tokio::test]
+    async fn pieces_take_no_more_than_is_reserved() {
+        let world = World::new().await;
+        let texts = ["\r", "a", "&\u{20ac}"].map(|unit| unit.repeat(TEXT_BYTES_MAX / unit.len()));
+        for text in texts.iter().map(String::as_str).chain(["", "short"]) {
+            world.put_now(text).await;
+        }
+        let list = |found| MessageList::new(world.queues.clone(), found, true);
+        let found = world.peek(32).await;
+        let whole = list(found.clone()).into_document().await.unwrap();
+        let mut streamed = Vec::new();
+        let mut pieces = std::pin::pin!(list(found).into_pieces());
+        while let Some(piece) = pieces.next().await {
+            let piece = Vec::from(piece.unwrap());
+            assert!(piece.capacity() <= PIECE_BYTES_MAX, "{} bytes", piece.capacity());
+            streamed.extend(piece);
+        }
+        assert!(streamed == whole, "{} and {} bytes", streamed.len(), whole.len());
+        assert!(streamed.len() > 8 * TEXT_BYTES_MAX);
     }
 }

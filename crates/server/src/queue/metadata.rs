@@ -29,7 +29,8 @@ pub(super) async fn get(
         pairs.map(|(name, value)| ([HEADER_PREFIX, name].concat(), value)).unzip();
     for (name, value) in names.iter().zip(values) {
         // They came as headers.
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_bytes(value))
+        {
             reply.headers_mut().insert(name, value);
         }
     }
@@ -51,5 +52,5 @@ pub(super) async fn set(
 /// What a request says in its headers, with names in the case in which they were written.
 pub(super) fn of_request(head: &RequestHead<'_>) -> Result<Metadata> {
     let headers = head.headers_as_written(HEADER_PREFIX);
-    Metadata::from_headers(headers.iter().map(|(name, value)| (name.as_str(), *value)))
+    Metadata::from_headers(headers.iter().map(|(name, value)| (name.as_str(), value)))
 }

@@ -48,6 +48,11 @@ impl Tenant for QueueService {
     const SERVICE: Service = Service::Queue;
     type Operation<'a> = QueueOperation<'a>;
 
+    /// Never tunnelled: a header that means nothing here must not turn a Put into a Clear.
+    fn verb(head: &RequestHead<'_>) -> Result<Verb> {
+        Verb::parse(head.method).ok_or_else(operation::unsupported_verb)
+    }
+
     fn route<'a>(verb: Verb, head: &'a RequestHead<'a>, _: &Account) -> Result<QueueOperation<'a>> {
         let resource = ResourcePath::parse(head.address.resource_path)?;
         operation::route(verb, resource, &head.query)

@@ -133,7 +133,7 @@ fn unknown_comp(comp: &str) -> StorageError {
 }
 
 /// In the words of queues, which differ from those of tables.
-fn unsupported_verb() -> StorageError {
+pub(super) fn unsupported_verb() -> StorageError {
     let words = "The resource doesn't support specified Http Verb.";
     StorageError::with_detail(ErrorCode::UnsupportedHttpVerb, words)
 }

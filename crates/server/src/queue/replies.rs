@@ -2,6 +2,7 @@
 
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
+use tavola_wire::queue::body;
 use tavola_wire::{ErrorCode, ServiceVersion, StorageError, xml};
 
 use crate::request::reply::{Reply, ReplyBody};
@@ -27,13 +28,15 @@ pub(super) fn no_content() -> Reply {
 
 /// The reply to a request that failed.
 pub(super) fn error(error: &StorageError, failed: &FailedRequest<'_>) -> Reply {
-    let hidden;
-    let error = if is_hidden(error, failed) {
-        hidden = StorageError::new(ErrorCode::ResourceNotFound);
-        &hidden
+    let other = if is_hidden(error, failed) {
+        Some(StorageError::new(ErrorCode::ResourceNotFound))
+    } else if error.code() == ErrorCode::RequestBodyTooLarge {
+        // Of a whole body as of a text, whoever finds it.
+        Some(body::too_large())
     } else {
-        error
+        None
     };
+    let error = other.as_ref().unwrap_or(error);
     let time = failed.now.to_iso_padded();
     let body = xml::error::write_plain(error, &failed.id.to_string(), &time);
     respond::plain_error(error, body)

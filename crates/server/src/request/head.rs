@@ -1,14 +1,16 @@
 //! The head of a request: what is known before its body is read.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use http::HeaderName;
 use http::header::HOST;
 use http::request::Parts;
+use http::{HeaderName, HeaderValue};
 use tavola_wire::table::if_match::malformed;
 use tavola_wire::uri::{Address, AddressRules, QueryString};
 use tavola_wire::verb::Verb;
-use tavola_wire::{Service, ServiceVersion};
+use tavola_wire::{Service, ServiceVersion, header_text as text_of};
 
 use super::{header_case, respond};
 use crate::error::Result;
@@ -69,10 +71,10 @@ impl<'a> RequestHead<'a> {
 
     /// `x-ms-version`, else what the URL says. Any well-formed version is served.
     fn parse_version(&self) -> Result<Option<ServiceVersion>> {
-        if let Some(header) = self.header(&respond::VERSION) {
-            return ServiceVersion::parse(header).map(Some);
+        if let Some(header) = self.text(&respond::VERSION) {
+            return ServiceVersion::parse(&header).map(Some);
         }
-        let in_url = self.query.api_version().or_else(|| self.query.value("sv"));
+        let in_url = self.query.api_version().or_else(|| self.query.parameter("sv"));
         Ok(in_url.and_then(|version| ServiceVersion::parse(version).ok()))
     }
 
@@ -86,21 +88,26 @@ impl<'a> RequestHead<'a> {
         header_text(self.parts, name)
     }
 
-    /// All headers that are text, in the order they came.
-    pub(crate) fn headers(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+    /// The value of a header, whatever its bytes are: what is signed must not count as absent.
+    pub(crate) fn text(&self, name: &HeaderName) -> Option<Cow<'a, str>> {
+        self.parts.headers.get(name).map(|value| text_of(value.as_bytes()))
+    }
+
+    /// All headers as texts, in the order they came.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
         let headers = self.parts.headers.iter();
-        headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+        headers.map(|(name, value)| (name.as_str(), text_of(value.as_bytes())))
     }
 
     /// The headers whose names begin like this (in lower case), with their names as they were written.
-    pub(crate) fn headers_as_written(&self, prefix: &str) -> Vec<(String, &'a str)> {
+    pub(crate) fn headers_as_written(&self, prefix: &str) -> Vec<(String, &'a HeaderValue)> {
         let written = header_case::names_as_written(self.parts, prefix);
-        let as_written = |name: &str| {
-            let written = written.iter().find(|written| written.eq_ignore_ascii_case(name));
-            written.map_or(name, String::as_str).to_owned()
-        };
-        let headers = self.headers().filter(|(name, _)| name.starts_with(prefix));
-        headers.map(|(name, value)| (as_written(name), value)).collect()
+        let written: HashMap<_, _> =
+            written.into_iter().map(|name| (name.to_ascii_lowercase(), name)).collect();
+        let as_written = |name: &str| written.get(name).map_or(name, String::as_str).to_owned();
+        let headers = self.parts.headers.iter();
+        let headers = headers.filter(|(name, _)| name.as_str().starts_with(prefix));
+        headers.map(|(name, value)| (as_written(name.as_str()), value)).collect()
     }
 
     pub(crate) fn has_header(&self, name: &HeaderName) -> bool {
@@ -121,7 +128,8 @@ impl<'a> RequestHead<'a> {
         }
     }
 
-    pub(crate) fn verb(&self) -> Result<Verb> {
+    /// The verb, which `X-HTTP-Method` may name.
+    pub(crate) fn tunnelled_verb(&self) -> Result<Verb> {
         let tunnelled = self.parts.headers.get_all(METHOD);
         Verb::resolve(self.method, tunnelled.iter().map(|value| value.to_str().unwrap_or_default()))
     }
@@ -144,4 +152,9 @@ pub(crate) fn raw_query(parts: &Parts) -> &str {
 /// The value of a header; what is not text counts as absent.
 pub(crate) fn header_text<'a>(parts: &'a Parts, name: &HeaderName) -> Option<&'a str> {
     parts.headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The version in the head of a request of which the rest perhaps cannot be read.
+pub(crate) fn named_version(parts: &Parts) -> Option<ServiceVersion> {
+    ServiceVersion::parse(header_text(parts, &respond::VERSION)?).ok()
 }

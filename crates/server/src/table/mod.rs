@@ -59,6 +59,10 @@ impl Tenant for TableService {
     const SERVICE: Service = Service::Table;
     type Operation<'a> = TableOperation<'a>;
 
+    fn verb(head: &RequestHead<'_>) -> Result<Verb> {
+        head.tunnelled_verb()
+    }
+
     fn route<'a>(
         verb: Verb,
         head: &'a RequestHead<'a>,

@@ -41,9 +41,9 @@ impl AccessPolicy {
     /// 403 `AuthenticationFailed` for what stands in both.
     pub(super) fn joined(&self, policy: &Self) -> Result<Self> {
         Ok(Self {
-            start: either(self.start, policy.start, "start")?,
-            expiry: either(self.expiry, policy.expiry, "expiry")?,
-            permission: either(self.permission, policy.permission, "permission")?,
+            start: either(self.start, policy.start, "a start")?,
+            expiry: either(self.expiry, policy.expiry, "an expiry")?,
+            permission: either(self.permission, policy.permission, "a permission")?,
         })
     }
 }
@@ -51,7 +51,7 @@ impl AccessPolicy {
 fn either<T>(token: Option<T>, policy: Option<T>, name: &'static str) -> Result<Option<T>> {
     match (token, policy) {
         (Some(_), Some(_)) => {
-            Err(refused(RefusalReason::Policy, format!("both token and policy have a {name}")))
+            Err(refused(RefusalReason::Policy, format!("both token and policy have {name}")))
         }
         (token, policy) => Ok(token.or(policy)),
     }

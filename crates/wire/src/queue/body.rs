@@ -3,8 +3,10 @@
 //! The text is any sequence of the characters of XML, and is kept as it is: never trimmed, never decoded further. What
 //! is not well-formed is told with its place, as clients meet it when they send binary data as text.
 
+use memchr::memmem;
 use quick_xml::Reader;
-use quick_xml::events::{BytesRef, Event};
+use quick_xml::escape::unescape;
+use quick_xml::events::{BytesRef, BytesStart, Event};
 
 use super::message::TEXT_BYTES_MAX;
 use crate::error::{Result, StorageError};
@@ -36,6 +38,7 @@ pub fn read(body: &[u8]) -> Result<String> {
     }
     let mut message = Builder::default();
     let mut reader = Reader::from_str(text);
+    reader.config_mut().check_comments = true;
     loop {
         let start = offset(reader.buffer_position());
         let event = match reader.read_event() {
@@ -43,13 +46,20 @@ pub fn read(body: &[u8]) -> Result<String> {
             Err(_) => return Err(malformed(text, offset(reader.error_position()))),
         };
         match event {
-            Event::Start(element) => message.open(element.local_name().into_inner())?,
+            Event::Start(element) => {
+                check_element(&element).ok_or_else(|| malformed(text, start))?;
+                message.open(element.local_name().into_inner())?;
+            }
             Event::Empty(element) => {
+                check_element(&element).ok_or_else(|| malformed(text, start))?;
                 message.open(element.local_name().into_inner())?;
                 message.close();
             }
             Event::End(_) => message.close(),
             Event::Text(characters) => {
+                if memmem::find(characters.as_bytes(), b"]]>").is_some() {
+                    return Err(malformed(text, start));
+                }
                 if !message.append(&characters.xml10_content())? {
                     return Err(malformed(text, start));
                 }
@@ -141,6 +151,33 @@ impl Builder {
     }
 }
 
+/// What the reader leaves to us: its name, and its attributes, which few have.
+fn check_element(element: &BytesStart<'_>) -> Option<()> {
+    let name = element.name().into_inner();
+    if !matches!(name, ROOT | TEXT) && !is_name(name) {
+        return None;
+    }
+    if element.attributes_raw().is_empty() {
+        return Some(());
+    }
+    for attribute in element.attributes() {
+        let attribute = attribute.ok()?;
+        let value = unescape(&attribute.value).ok()?;
+        let is_value = !attribute.value.contains('<') && first_not_xml(&value).is_none();
+        if !is_name(attribute.key.into_inner()) || !is_value {
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// A name of XML, as far as ASCII goes.
+fn is_name(name: &str) -> bool {
+    let is_start = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':' | 0x80..);
+    let is_part = |byte: u8| is_start(byte) || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    name.bytes().next().is_some_and(is_start) && name.bytes().all(is_part)
+}
+
 fn resolve(reference: &BytesRef<'_>) -> Option<char> {
     let char = match reference.resolve_char_ref().ok()? {
         Some(char) => char,
@@ -201,6 +238,10 @@ mod tests {
             ),
             ("<QueueMessage><MessageText>&amp;lt;</MessageText></QueueMessage>", "&lt;"),
             (
+                "<QueueMessage a='&lt;&#65;>' b=\"'\"><\u{e9}.-1/><MessageText>]]&gt;]] ></MessageText></QueueMessage>",
+                "]]>]] >",
+            ),
+            (
                 "<QueueMessage xmlns=\"u\"><a><b/>t</a><p:MessageText k='v'><![CDATA[<y>]]>&#65;&#x42;</p:MessageText><!-- c --></QueueMessage>",
                 "<y>AB",
             ),
@@ -244,6 +285,18 @@ mod tests {
             "<QueueMessage/>x",
             "<QueueMessage><MessageText>a",
             "<QueueMessage><MessageText>a & b</MessageText></QueueMessage>",
+            "<QueueMessage><MessageText>a]]>b</MessageText></QueueMessage>",
+            "<QueueMessage a=1><MessageText>b</MessageText></QueueMessage>",
+            "<QueueMessage a><MessageText>b</MessageText></QueueMessage>",
+            "<QueueMessage a='1' a='2'><MessageText>b</MessageText></QueueMessage>",
+            "<QueueMessage><MessageText a='<'>b</MessageText></QueueMessage>",
+            "<QueueMessage><MessageText a='&nbsp;'>b</MessageText></QueueMessage>",
+            "<QueueMessage><MessageText a='&'>b</MessageText></QueueMessage>",
+            "<QueueMessage><MessageText a='&#1;'>b</MessageText></QueueMessage>",
+            "<QueueMessage><MessageText 1a='1'>b</MessageText></QueueMessage>",
+            "<QueueMessage><1a/><MessageText>b</MessageText></QueueMessage>",
+            "<QueueMessage><a,b/><MessageText>b</MessageText></QueueMessage>",
+            "<QueueMessage><!-- a -- b --><MessageText>b</MessageText></QueueMessage>",
         ] {
             assert!(told(body).ends_with("Error parsing Xml content"), "{body}: {}", told(body));
         }

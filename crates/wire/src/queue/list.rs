@@ -3,6 +3,7 @@
 use super::message::push_text;
 use super::metadata::Metadata;
 use super::parameters::ListParameters;
+use crate::xml::document::only_xml;
 
 /// Writes the document, queue by queue.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ impl QueueListWriter {
             } else {
                 self.out.extend_from_slice(b"<Metadata>");
                 for (name, value) in metadata.sorted() {
-                    self.leaf(name, value);
+                    self.leaf(name, &value);
                 }
                 self.out.extend_from_slice(b"</Metadata>");
             }
@@ -89,7 +90,7 @@ impl QueueListWriter {
             return;
         }
         out.push(b'>');
-        push_text(out, text);
+        push_text(out, &only_xml(text));
         out.extend_from_slice(b"</");
         out.extend_from_slice(name.as_bytes());
         out.push(b'>');
@@ -140,6 +141,18 @@ mod tests {
             list("prefix=", &[], None),
             format!("{HEAD}<Prefix /><Queues /><NextMarker /></EnumerationResults>")
         );
+    }
+
+    /// What is echoed may hold anything, and a document may not.
+    #[test]
+    fn every_page_is_a_document() {
+        let metadata = Metadata::from_headers([("x-ms-meta-a", "\u{ffff}")]).unwrap();
+        let query = "prefix=a%00%01&marker=/acct/%EF%BF%BF";
+        let page = list(query, &[("abc", Some(metadata))], None);
+        for element in ["<Prefix>a__</Prefix>", "<Marker>/acct/_</Marker>", "<a>_</a>"] {
+            assert!(page.contains(&element.replace('_', "\u{fffd}")), "{page}");
+        }
+        crate::xml::document::parse(page.as_bytes()).unwrap();
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Messages as they are answered: ids, and the documents of Put, Get and Peek.
 //!
-//! A list is written message by message, so that a long one need not be in memory as a whole.
+//! A list is written message by message, and a text in parts if need be, so that a long one need not be in memory as a
+//! whole.
 
 use super::receipt::PopReceipt;
 use crate::table::stored::guid_text;
@@ -13,8 +14,17 @@ const START: &str = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><QueueMes
 const END: &str = "</QueueMessagesList>";
 const EMPTY: &str = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><QueueMessagesList />";
 
+const TEXT_START: &str = "<MessageText>";
+const TEXT_END: &str = "</MessageText></QueueMessage>";
+
 /// What one message takes beside its text.
-const FRAME_BYTES: usize = 480;
+const MESSAGE_BYTES: usize = 480;
+/// The same with what stands before or behind all of them.
+pub const FRAME_BYTES: usize = MESSAGE_BYTES + 160;
+/// The most that one byte of a text becomes.
+const ESCAPED_BYTES_MAX: usize = 5;
+/// A part of a text ends where there may be no room for so many bytes.
+const PART_BYTES_MIN: usize = 16;
 
 /// The id of a message, a GUID. Ids sort by the moment in which they were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,7 +99,21 @@ pub struct Message<'a> {
 impl Message<'_> {
     /// Appends the element.
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.reserve(FRAME_BYTES + self.text.map_or(0, str::len));
+        out.reserve(MESSAGE_BYTES + self.text.map_or(0, str::len));
+        self.write_head(out);
+        match self.text {
+            Some("") => out.extend_from_slice(b"<MessageText /></QueueMessage>"),
+            Some(text) => {
+                out.extend_from_slice(TEXT_START.as_bytes());
+                push_text(out, text);
+                out.extend_from_slice(TEXT_END.as_bytes());
+            }
+            None => out.extend_from_slice(b"</QueueMessage>"),
+        }
+    }
+
+    /// Appends what stands before the text.
+    fn write_head(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"<QueueMessage><MessageId>");
         self.id.write(out);
         out.extend_from_slice(b"</MessageId><InsertionTime>");
@@ -111,16 +135,6 @@ impl Message<'_> {
             out.extend_from_slice(itoa::Buffer::new().format(count).as_bytes());
             out.extend_from_slice(b"</DequeueCount>");
         }
-        match self.text {
-            Some("") => out.extend_from_slice(b"<MessageText />"),
-            Some(text) => {
-                out.extend_from_slice(b"<MessageText>");
-                push_text(out, text);
-                out.extend_from_slice(b"</MessageText>");
-            }
-            None => {}
-        }
-        out.extend_from_slice(b"</QueueMessage>");
     }
 }
 
@@ -133,11 +147,23 @@ pub struct ListWriter {
 impl ListWriter {
     /// Appends a message, and before the first one what the document begins with.
     pub fn push(&mut self, out: &mut Vec<u8>, message: &Message<'_>) {
+        self.begin(out);
+        message.write(out);
+    }
+
+    /// Appends a message up to its text, which is not empty. It is appended with [`push_part`], and what stands behind it
+    /// with [`end_text`].
+    pub fn start_text(&mut self, out: &mut Vec<u8>, message: &Message<'_>) {
+        self.begin(out);
+        message.write_head(out);
+        out.extend_from_slice(TEXT_START.as_bytes());
+    }
+
+    fn begin(&mut self, out: &mut Vec<u8>) {
         if !self.has_begun {
             self.has_begun = true;
             out.extend_from_slice(START.as_bytes());
         }
-        message.write(out);
     }
 
     /// Appends the end, or all of a document without messages.
@@ -147,6 +173,26 @@ impl ListWriter {
     }
 }
 
+/// Appends as much of a text as fits into `bytes_max` bytes of `out`, and tells how much that is. A part may end within a
+/// character.
+pub fn push_part(out: &mut Vec<u8>, text: &[u8], bytes_max: usize) -> usize {
+    let mut taken = 0;
+    loop {
+        let room = bytes_max.saturating_sub(out.len()) / ESCAPED_BYTES_MAX;
+        if taken == text.len() || room < PART_BYTES_MIN {
+            return taken;
+        }
+        let end = text.len().min(taken + room);
+        push_escaped(out, &text[taken..end]);
+        taken = end;
+    }
+}
+
+/// Appends what stands behind a text.
+pub fn end_text(out: &mut Vec<u8>) {
+    out.extend_from_slice(TEXT_END.as_bytes());
+}
+
 /// The document without messages.
 pub fn empty_list() -> &'static str {
     EMPTY
@@ -154,26 +200,35 @@ pub fn empty_list() -> &'static str {
 
 /// Appends text for an element. A carriage return must be a reference, or readers turn it into a line feed.
 pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
-    let bytes = text.as_bytes();
+    push_escaped(out, text.as_bytes());
+}
+
+fn push_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     let is_special = |byte: u8| (byte == b'&') | (byte == b'<') | (byte == b'>') | (byte == b'\r');
     // Most texts are base64, and bytes are looked at many at a time.
     if !bytes.iter().fold(false, |any, byte| any | is_special(*byte)) {
         return out.extend_from_slice(bytes);
     }
+    // Doubling until it fits would take twice the room of a large text.
+    out.reserve(bytes.iter().map(|byte| escaped(*byte).map_or(1, str::len)).sum());
     let mut start = 0;
     for (at, byte) in bytes.iter().enumerate() {
-        let escaped: &[u8] = match byte {
-            b'&' => b"&amp;",
-            b'<' => b"&lt;",
-            b'>' => b"&gt;",
-            b'\r' => b"&#xD;",
-            _ => continue,
-        };
+        let Some(escaped) = escaped(*byte) else { continue };
         out.extend_from_slice(&bytes[start..at]);
-        out.extend_from_slice(escaped);
+        out.extend_from_slice(escaped.as_bytes());
         start = at + 1;
     }
     out.extend_from_slice(&bytes[start..]);
+}
+
+fn escaped(byte: u8) -> Option<&'static str> {
+    Some(match byte {
+        b'&' => "&amp;",
+        b'<' => "&lt;",
+        b'>' => "&gt;",
+        b'\r' => "&#xD;",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -241,6 +296,28 @@ mod tests {
         push_text(&mut out, " a<b> & 'c' \"d\"\r\n\t\u{1F600}\u{e000} ");
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, " a&lt;b&gt; &amp; 'c' \"d\"&#xD;\n\t\u{1F600}\u{e000} ");
+    }
+
+    /// However much of it is escaped, and wherever it is cut.
+    #[test]
+    fn parts_of_a_text_keep_to_their_room() {
+        for unit in ["a", "\r", "&<>\r", "\u{20ac}&", "a b c d e f g h i <"] {
+            let text = unit.repeat(TEXT_BYTES_MAX / unit.len());
+            let mut whole = Vec::new();
+            push_text(&mut whole, &text);
+            assert_eq!(whole.capacity(), whole.len(), "{unit:?}");
+            let (mut left, mut parts) = (text.as_bytes(), Vec::new());
+            while !left.is_empty() {
+                let mut part = Vec::with_capacity(10_000);
+                let taken = push_part(&mut part, left, 10_000);
+                assert!(taken > 0 && part.len() <= 10_000 && part.capacity() == 10_000);
+                assert!(taken == left.len() || part.len() > 9_900, "{} bytes", part.len());
+                left = &left[taken..];
+                parts.extend(part);
+            }
+            assert!(parts == whole, "{unit:?}");
+        }
+        assert_eq!(push_part(&mut vec![0; 95], b"text", 100), 0);
     }
 
     #[test]

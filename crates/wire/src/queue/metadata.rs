@@ -1,7 +1,13 @@
 //! The metadata of a queue: names and values that a client keeps with it, sent and answered as headers.
+//!
+//! Values are bytes, because headers are: they come back as they came, whatever a client means by them.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 use crate::error::Result;
 use crate::error_code::ErrorCode;
+use crate::header_text::header_text;
 
 /// What header names of metadata begin with. `x-ms-meta` alone is none: a client sends it by mistake.
 pub const HEADER_PREFIX: &str = "x-ms-meta-";
@@ -11,7 +17,7 @@ pub const METADATA_BYTES_MAX: usize = 8 * 1024;
 /// Names and values in the order in which they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    pairs: Vec<(String, String)>,
+    pairs: Vec<(String, Vec<u8>)>,
 }
 
 impl Metadata {
@@ -19,14 +25,18 @@ impl Metadata {
     ///
     /// # Errors
     /// 400 `EmptyMetadataKey`, `InvalidMetadata`, `MetadataTooLarge`.
-    pub fn from_headers<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self> {
+    pub fn from_headers<'a, V: AsRef<[u8]>>(
+        headers: impl IntoIterator<Item = (&'a str, V)>,
+    ) -> Result<Self> {
         let mut metadata = Self::default();
+        // There may be thousands of them.
+        let mut places = HashMap::new();
         for (header, value) in headers {
             let Some((prefix, name)) = header.split_at_checked(HEADER_PREFIX.len()) else {
                 continue;
             };
             if prefix.eq_ignore_ascii_case(HEADER_PREFIX) {
-                metadata.add(name, value.trim_matches([' ', '\t']))?;
+                metadata.add(name, trim(value.as_ref()), &mut places)?;
             }
         }
         if metadata.bytes() > METADATA_BYTES_MAX {
@@ -36,12 +46,12 @@ impl Metadata {
     }
 
     /// What was stored; the caller has checked it before.
-    pub fn from_pairs(pairs: Vec<(String, String)>) -> Self {
+    pub fn from_pairs(pairs: Vec<(String, Vec<u8>)>) -> Self {
         Self { pairs }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_slice()))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -50,17 +60,20 @@ impl Metadata {
 
     /// Whether both say the same: the case and the order of names mean nothing.
     pub fn is_same(&self, other: &Self) -> bool {
-        let has = |metadata: &Self, name: &str, value: &str| {
-            metadata.iter().any(|(n, v)| n.eq_ignore_ascii_case(name) && v == value)
+        let sorted = |metadata: &Self| {
+            let mut pairs: Vec<_> = metadata.pairs.clone();
+            pairs.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
+            pairs.sort();
+            pairs
         };
-        self.pairs.len() == other.pairs.len()
-            && self.iter().all(|(name, value)| has(other, name, value))
+        self.pairs.len() == other.pairs.len() && sorted(self) == sorted(other)
     }
 
-    /// In the order of List Queues: by name, whatever the case.
-    pub fn sorted(&self) -> Vec<(&str, &str)> {
-        let mut pairs: Vec<_> = self.iter().collect();
-        pairs.sort_by_key(|(name, _)| name.to_ascii_lowercase());
+    /// Names and texts in the order of List Queues: by name, whatever the case.
+    pub fn sorted(&self) -> Vec<(&str, Cow<'_, str>)> {
+        let mut pairs: Vec<_> =
+            self.iter().map(|(name, value)| (name, header_text(value))).collect();
+        pairs.sort_by_cached_key(|(name, _)| name.to_ascii_lowercase());
         pairs
     }
 
@@ -68,20 +81,32 @@ impl Metadata {
         self.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
 
-    fn add(&mut self, name: &str, value: &str) -> Result<()> {
+    /// `places`: where each name stands, in lower case.
+    fn add(&mut self, name: &str, value: &[u8], places: &mut HashMap<String, usize>) -> Result<()> {
         if name.is_empty() {
             return Err(ErrorCode::EmptyMetadataKey.into());
         }
         if !is_identifier(name) {
             return Err(ErrorCode::InvalidMetadata.into());
         }
-        let known = self.pairs.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(name));
-        match known {
-            Some((_, values)) => values.extend([",", value]),
+        let place = *places.entry(name.to_ascii_lowercase()).or_insert(self.pairs.len());
+        match self.pairs.get_mut(place) {
+            Some((_, values)) => {
+                values.push(b',');
+                values.extend_from_slice(value);
+            }
             None => self.pairs.push((name.to_owned(), value.to_owned())),
         }
         Ok(())
     }
+}
+
+/// Without the blanks around it.
+fn trim(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
 }
 
 /// An identifier of C#, as far as header names can be one: they are ASCII.
@@ -110,7 +135,23 @@ mod tests {
         ])
         .unwrap();
         let pairs: Vec<_> = metadata.iter().collect();
-        assert_eq!(pairs, [("Foo", "bar,again"), ("UPPER", "va@lue")]);
+        assert_eq!(pairs, [("Foo", &b"bar,again"[..]), ("UPPER", b"va@lue")]);
+    }
+
+    /// Section 5.3.
+    #[test]
+    fn values_are_kept_byte_for_byte() {
+        let values = [("x-ms-meta-utf", "\u{e9}".as_bytes()), ("x-ms-meta-latin", b"caf\xe9")];
+        let metadata = Metadata::from_headers(values).unwrap();
+        assert_eq!(
+            metadata.iter().map(|(_, value)| value).collect::<Vec<_>>(),
+            [&b"\xc3\xa9"[..], b"caf\xe9"]
+        );
+        let texts: Vec<_> = metadata.sorted().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["caf\u{e9}", "\u{e9}"]);
+        // The same letter in other bytes is another value.
+        let other = Metadata::from_headers([("x-ms-meta-utf", b"\xe9"), ("x-ms-meta-latin", b"x")]);
+        assert!(!metadata.is_same(&other.unwrap()));
     }
 
     #[test]

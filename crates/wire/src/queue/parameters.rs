@@ -56,7 +56,7 @@ fn time_to_live(query: &QueryString<'_>, version: Option<ServiceVersion>) -> Res
     }
     match seconds {
         -1 => Ok(None),
-        1.. => Ok(Some(seconds.min(i64::from(i32::MAX)))),
+        1.. => in_range(MESSAGE_TTL, text, seconds, 1, i64::from(i32::MAX)).map(Some),
         _ => {
             let reason =
                 "Value must be greater than or equal to 1, or -1 to indicate an infinite TTL.";
@@ -264,6 +264,10 @@ mod tests {
             (
                 "messagettl=0",
                 "InvalidQueryParameterValue messagettl 0 Value must be greater than or equal to 1, or -1 to indicate an infinite TTL.",
+            ),
+            (
+                "messagettl=2147483648",
+                "OutOfRangeQueryParameterValue messagettl 2147483648 1 2147483647",
             ),
             (
                 "messagettl=-2147483648",

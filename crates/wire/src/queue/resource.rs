@@ -19,14 +19,14 @@ pub enum ResourcePath<'a> {
 }
 
 impl<'a> ResourcePath<'a> {
-    /// Reads the raw path below the service root: empty, or with its leading slash.
+    /// Reads the raw path below the service root: empty, or with its leading slash. A slash at the end means nothing
+    /// behind a queue; behind `messages` it begins an id, which is empty: whoever lost it must not clear the queue.
     ///
     /// # Errors
     /// 400 for a name that is not legal, 400 `InvalidUri` for a path that addresses nothing.
     pub fn parse(raw_path: &'a str) -> Result<Self> {
         let path = raw_path.strip_prefix('/').unwrap_or(raw_path);
-        let path = path.strip_suffix('/').unwrap_or(path);
-        if path.is_empty() {
+        if matches!(path, "" | "/") {
             return Ok(Self::Service);
         }
         let mut segments = path.split('/').map(percent::decode_path);
@@ -34,7 +34,7 @@ impl<'a> ResourcePath<'a> {
         let name = QueueName::parse(next()?.unwrap_or_default())?;
         let (messages, id, more) = (next()?, next()?, next()?);
         match (messages.as_deref(), id, more) {
-            (None, ..) => Ok(Self::Queue(name)),
+            (None, ..) | (Some(""), None, _) => Ok(Self::Queue(name)),
             (Some("messages"), None, _) => Ok(Self::Messages(name)),
             (Some("messages"), Some(id), None) => Ok(Self::Message(name, id)),
             _ => Err(ErrorCode::InvalidUri.into()),
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn paths_are_taken_apart() {
         let parse = |path| ResourcePath::parse(path).unwrap();
-        for root in ["", "/"] {
+        for root in ["", "/", "//"] {
             assert_eq!(parse(root), ResourcePath::Service);
         }
         for queue in ["/orders", "/orders/", "/o%72ders"] {
@@ -70,6 +70,8 @@ mod tests {
         assert_eq!(parse("/orders/messages"), ResourcePath::Messages(name("orders")));
         let message = ResourcePath::Message(name("orders"), "a b".into());
         assert_eq!(parse("/orders/messages/a%20b"), message);
+        let nameless = ResourcePath::Message(name("orders"), "".into());
+        assert_eq!(parse("/orders/messages/"), nameless);
         assert_eq!(ResourcePath::raw_queue("/orders/messages"), "orders");
         assert_eq!(ResourcePath::raw_queue(""), "");
     }
@@ -77,7 +79,15 @@ mod tests {
     #[test]
     fn paths_to_nothing_are_refused() {
         let code = |path| ResourcePath::parse(path).unwrap_err().code();
-        for path in ["/orders/Messages", "/orders/other", "/orders/messages/a/b", "/orders//a"] {
+        for path in [
+            "/orders/Messages",
+            "/orders/other",
+            "/orders/messages/a/b",
+            "/orders/messages/a/",
+            "/orders/messages//",
+            "/orders//a",
+            "/orders//",
+        ] {
             assert_eq!(code(path), ErrorCode::InvalidUri, "{path}");
         }
         assert_eq!(code("/Orders/messages"), ErrorCode::InvalidResourceName);

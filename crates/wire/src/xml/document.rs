@@ -239,6 +239,14 @@ pub(crate) fn first_not_xml(text: &str) -> Option<usize> {
     text.char_indices().find(|(_, char)| !is_xml_char(*char)).map(|(at, _)| at)
 }
 
+/// A text that repeats what was sent, of which not everything can stand in a document.
+pub(crate) fn only_xml(text: &str) -> Cow<'_, str> {
+    match first_not_xml(text) {
+        None => Cow::Borrowed(text),
+        Some(_) => Cow::Owned(text.replace(|char| !is_xml_char(char), "\u{fffd}")),
+    }
+}
+
 /// Writes `<name>text</name>`, escaped.
 pub(crate) fn write_leaf(out: &mut String, name: &str, text: &str) {
     write_open(out, name);

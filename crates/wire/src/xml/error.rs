@@ -1,6 +1,6 @@
 //! The bodies of errors in XML: the OData error document of tables, and the plain one of queues and blobs.
 
-use super::document::{self, BYTE_ORDER_MARK, DECLARATION, escape, is_xml_char, write_leaf};
+use super::document::{self, BYTE_ORDER_MARK, DECLARATION, escape, only_xml, write_leaf};
 use crate::error::{AUTHENTICATION_ERROR_DETAIL, StorageError};
 use crate::error_code::ErrorCode;
 
@@ -48,8 +48,7 @@ fn write_element(out: &mut String, name: &str, text: &str) {
     if text.is_empty() {
         out.extend(["<", name, " />"]);
     } else {
-        // It may repeat what was sent, and not all of that can stand in a document.
-        write_leaf(out, name, &text.replace(|char| !is_xml_char(char), "\u{fffd}"));
+        write_leaf(out, name, &only_xml(text));
     }
 }
 

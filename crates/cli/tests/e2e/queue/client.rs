@@ -235,7 +235,8 @@ impl Request<'_> {
 
 /// The body of Put and Update.
 pub(super) fn document(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('\r', "&#13;");
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let text = text.replace('\r', "&#13;");
     format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>")
 }
 

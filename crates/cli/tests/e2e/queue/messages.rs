@@ -206,6 +206,22 @@ fn the_largest_text_fits_and_no_larger_one() {
     }
 }
 
+/// A body that is too long for any text is told as one whose text is too long, known beforehand or not.
+#[test]
+fn a_body_that_is_too_large_names_the_limit() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    let body = document(&"a".repeat(600_000));
+    let put = || client.request("POST", format!("/{queue}/messages"));
+    let chunked = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    for request in
+        [put().body(&*body), put().header("Transfer-Encoding", "chunked").body(&*chunked)]
+    {
+        let refused = request.send().expect_error(413, "RequestBodyTooLarge");
+        assert_eq!(told(&refused), "<MaxLimit>65536</MaxLimit>");
+    }
+}
+
 /// Trap 7: an answer of several megabytes, made while it is sent.
 #[test]
 fn thirty_two_large_messages_are_one_answer() {
@@ -242,6 +258,23 @@ fn clear_removes_everything_and_nothing_that_comes_later() {
     client.remove(&queue, &got.id, &got.receipt).expect_error(404, "MessageNotFound");
     client.put(&queue, "new", "").expect(201);
     assert_eq!(client.get_messages(&queue, "?numofmessages=32").len(), 1);
+}
+
+/// A URL that is made of an empty id asks for a message, not for all of them.
+#[test]
+fn an_empty_id_clears_nothing() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    let put = client.put_message(&queue, "text", "");
+    client.remove(&queue, "", &put.receipt).expect_error(404, "MessageNotFound");
+    client.update(&queue, "", &put.receipt, 0, Some("x")).expect_error(404, "MessageNotFound");
+    let path = format!("/{queue}/messages/");
+    client.delete(&path).expect_error(400, "MissingRequiredQueryParameter");
+    for method in ["GET", "POST"] {
+        let refused = client.request(method, &path).body(document("x")).send();
+        refused.expect_error(405, "UnsupportedHttpVerb");
+    }
+    assert_eq!(client.peek(&queue, 32).len(), 1);
 }
 
 /// Waits until something is so; nothing is said of how long that takes.

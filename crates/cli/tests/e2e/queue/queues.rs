@@ -1,11 +1,14 @@
 //! Queues themselves: create, delete, metadata, access policies, lists.
 
-use std::io::{BufReader, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-use super::client::{QueueClient, document, shared_client, unused_name};
+use tavola_wire::Service;
+use tavola_wire::auth::sas::{AccountSasSpec, Permissions, ResourceTypes, Services};
+
+use super::client::{QueueClient, document, key, shared_client, unused_name};
 use crate::support::http::{self, Response, between};
-use crate::support::{ACCOUNT, Launch};
+use crate::support::{ACCOUNT, Credentials, Launch, minutes_from_now};
 
 fn create(client: &QueueClient, name: &str, metadata: &[(&str, &str)]) -> Response {
     let mut request = client.request("PUT", format!("/{name}"));
@@ -103,6 +106,24 @@ fn metadata_are_replaced_as_a_whole() {
     assert_eq!(head.header("x-ms-error-code"), Some("QueueNotFound"));
 }
 
+/// 8 KiB are what they may take, in however many headers.
+#[test]
+fn metadata_may_be_thousands_of_headers() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    let path = format!("/{queue}?comp=metadata");
+    let set = |count: usize| {
+        let names = (0..count).map(|number| format!("x-ms-meta-a{number:03X}"));
+        names.fold(client.request("PUT", &path), |set, name| set.header(&name, "")).send()
+    };
+    set(2048).expect(204);
+    let answer = client.get(&path).expect(200);
+    let names = metadata_names(&answer);
+    assert_eq!((names.len(), names[255]), (2048, "x-ms-meta-a0FF"));
+    set(2049).expect_error(400, "MetadataTooLarge");
+    assert_eq!(set(5000).status, 431);
+}
+
 /// The names of the metadata that an answer has, as they were written.
 fn metadata_names(answer: &Response) -> Vec<&str> {
     let names = answer.headers.iter().map(|(name, _)| name.as_str());
@@ -138,6 +159,48 @@ fn names_of_metadata_keep_their_case() {
     let answer = client.get(path).expect(200);
     assert_eq!(metadata_names(&answer), ["x-ms-meta-myName"]);
     assert_eq!(answer.header("x-ms-meta-myname"), Some("4"));
+}
+
+/// What a server answers to these bytes, up to the end of the head.
+fn head_of_answer(client: &QueueClient, request: &[u8]) -> Vec<u8> {
+    let mut stream = BufReader::new(TcpStream::connect(client.server().queue_address()).unwrap());
+    stream.get_mut().write_all(request).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        assert_ne!(stream.read_until(b'\n', &mut head).unwrap(), 0, "an answer");
+    }
+    head
+}
+
+fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let at = bytes.windows(from.len()).position(|part| part == from).expect("to be there");
+    [&bytes[..at], to, &bytes[at + from.len()..]].concat()
+}
+
+/// Section 5.3: bytes are kept. Clients sign the text of a value, and send it as UTF-8 or as Latin-1.
+#[test]
+fn values_of_metadata_need_not_be_ascii() {
+    let owner = shared_client();
+    let queue = owner.new_queue();
+    let path = format!("/{queue}?comp=metadata");
+    let permissions = Permissions::parse_account("rwdlacup").expect("letters");
+    let mut spec = AccountSasSpec::new(permissions, ResourceTypes::ALL, minutes_from_now(30));
+    spec.services = Services::of(Service::Queue);
+    let holder = owner.with(Credentials::Sas(spec.sign(ACCOUNT, &key())));
+    for client in [&owner, &holder] {
+        for sent in ["caf\u{e9}".as_bytes(), b"caf\xe9"] {
+            let set = client.request("PUT", &path).header("x-ms-meta-place", "caf\u{e9}");
+            let set = set.header("x-ms-meta-plain", "tea").into_bytes();
+            let set = head_of_answer(client, &replace(&set, "caf\u{e9}".as_bytes(), sent));
+            assert!(set.starts_with(b"HTTP/1.1 204"), "{}", String::from_utf8_lossy(&set));
+            let got = head_of_answer(client, &client.request("GET", &path).into_bytes());
+            for line in [&[b"x-ms-meta-place: ", sent].concat()[..], b"x-ms-meta-plain: tea"] {
+                assert!(got.windows(line.len()).any(|part| part == line), "{got:?}");
+            }
+        }
+    }
+    let list = owner.get(format!("/?comp=list&include=metadata&prefix={queue}")).expect(200);
+    assert!(list.text().contains("<place>caf\u{e9}</place>"), "{}", list.text());
 }
 
 /// Requests that are sent without waiting for answers, with a body in chunks between them that looks like one.

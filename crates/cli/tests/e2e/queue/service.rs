@@ -1,6 +1,6 @@
 //! The service itself: properties, stats, cross-origin requests, addresses, verbs.
 
-use super::client::{QueueClient, shared_client};
+use super::client::{QueueClient, VERSION, document, shared_client};
 use crate::support::{ACCOUNT, Credentials, Launch};
 
 const PROPERTIES: &str = "/?restype=service&comp=properties";
@@ -65,6 +65,18 @@ fn a_rule_for_all_is_told_without_an_origin() {
         assert_eq!(answer.header("vary"), None);
         assert_eq!(answer.header("access-control-allow-credentials"), None);
     }
+    // What is exposed are the headers of this answer, and those that frame it.
+    let names = |path: &str| {
+        let answer = client.request("GET", path).header("Origin", "https://a.example").send();
+        answer.header(exposed).expect("names").to_ascii_lowercase()
+    };
+    let framing = ",content-length,date,transfer-encoding";
+    let list = names("/?comp=list");
+    assert!(list.contains("content-type") && list.contains("cache-control"), "{list}");
+    assert!(list.ends_with(framing), "{list}");
+    let refused = names("/no-such-queue?comp=metadata");
+    assert!(refused.contains("x-ms-error-code") && !refused.contains("content-type"), "{refused}");
+    assert!(refused.ends_with(framing), "{refused}");
     // A write is not told, nor is a method that the rule does not name.
     for method in ["PUT", "HEAD"] {
         assert_eq!(client.request(method, &path).send().header(allowed), None, "{method}");
@@ -125,6 +137,7 @@ fn what_is_no_operation_is_told() {
         ("PUT", format!("/{queue}/messages")),
         ("GET", format!("/{queue}/messages/1")),
         ("DELETE", "/?comp=list".to_owned()),
+        ("BREW", format!("/{queue}")),
     ] {
         let refused = client.request(method, path).send().expect_error(405, "UnsupportedHttpVerb");
         assert!(refused.text().contains("The resource doesn't support specified Http Verb."));
@@ -133,6 +146,33 @@ fn what_is_no_operation_is_told() {
     client.get(format!("/{queue}/other")).expect_error(400, "InvalidUri");
     let key = client.request("POST", "/?restype=service&comp=userdelegationkey").send();
     key.expect_error(501, "NotImplemented");
+}
+
+/// Also by answers to requests that go no further than their head.
+#[test]
+fn the_version_is_that_of_the_request() {
+    let mut client = shared_client().with(Credentials::Nobody);
+    for (root, path, status) in
+        [("nobody", "/q/messages", 404), (ACCOUNT, "/q/messages?a=%zz", 400)]
+    {
+        client.root = root.to_owned();
+        let refused = client.get(path).expect(status);
+        assert_eq!(refused.header("x-ms-version"), Some(VERSION), "{path}");
+    }
+}
+
+/// Tunnelling is for tables alone.
+#[test]
+fn a_verb_is_that_of_the_request_line() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    for _ in 0..2 {
+        let put = client.request("POST", format!("/{queue}/messages")).body(document("text"));
+        put.header("X-HTTP-Method", "DELETE").send().expect(201);
+    }
+    let get = client.request("GET", format!("/{queue}/messages")).header("X-HTTP-Method", "PUT");
+    get.send().expect(200);
+    assert_eq!(client.count(&queue), 2);
 }
 
 /// An account in the host name, and the id that a client gives its request.

@@ -42,9 +42,9 @@ impl Record for QueueRecord {
         out.put_i64_le(self.created.0);
         put_length(&mut out, self.metadata.iter().count());
         for (name, value) in self.metadata.iter() {
-            for text in [name, value] {
-                put_length(&mut out, text.len());
-                out.put_slice(text.as_bytes());
+            for bytes in [name.as_bytes(), value] {
+                put_length(&mut out, bytes.len());
+                out.put_slice(bytes);
             }
         }
         out.put_slice(&self.policies);
@@ -58,7 +58,8 @@ impl Record for QueueRecord {
         let count = rest.try_get_u16_le().ok()?;
         let mut pairs = Vec::new();
         for _ in 0..count {
-            pairs.push((take_text(&mut rest)?, take_text(&mut rest)?));
+            let name = std::str::from_utf8(take(&mut rest)?).ok()?;
+            pairs.push((name.to_owned(), take(&mut rest)?.to_owned()));
         }
         let metadata = Metadata::from_pairs(pairs);
         Some(Self { store, created, metadata, policies: Bytes::copy_from_slice(rest) })
@@ -70,11 +71,11 @@ fn put_length(out: &mut BytesMut, length: usize) {
     out.put_u16_le(u16::try_from(length).expect("metadata is short"));
 }
 
-fn take_text(rest: &mut &[u8]) -> Option<String> {
+fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = rest.try_get_u16_le().ok()?;
-    let (text, more) = rest.split_at_checked(usize::from(length))?;
+    let (bytes, more) = rest.split_at_checked(usize::from(length))?;
     *rest = more;
-    std::str::from_utf8(text).ok().map(str::to_owned)
+    Some(bytes)
 }
 
 pub(super) fn encode_key(account: AccountId, name: &str) -> Bytes {
@@ -133,7 +134,7 @@ mod tests {
         fn records_are_read_back(
             store: u64,
             created: i64,
-            metadata in prop::collection::vec(("[a-z]{1,9}", "[ -~]{0,9}"), 0..4),
+            metadata in prop::collection::vec(("[a-z]{1,9}", prop::collection::vec(32..=255u8, 0..9)), 0..4),
             policies: Vec<u8>,
         ) {
             let metadata = Metadata::from_pairs(metadata);

@@ -450,4 +450,4 @@ mod concurrent_tests;
 
 #[cfg(test)]
 #[path = "queue_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -29,10 +29,10 @@ const START: i64 = 63_000_000_000 * SECOND;
 const ACCOUNT: AccountId = AccountId(1);
 
 /// One queue, in an engine that outlives the server, with clocks that go as they are told.
-pub(super) struct World {
+pub(crate) struct World {
     pub(super) engine: AnyEngine,
     pub(super) time: Arc<TestTime>,
-    pub(super) queues: Arc<Queues>,
+    pub(crate) queues: Arc<Queues>,
     features: Features,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn name() -> QueueName<'static> {
 }
 
 impl World {
-    pub(super) async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(AnyEngine::Memory(MemoryEngine::new())).await
     }
 
@@ -79,7 +79,7 @@ impl World {
         self.queues.put(ACCOUNT, &name(), text, times, Bytes::new()).await.unwrap()
     }
 
-    pub(super) async fn put_now(&self, text: &str) -> Put {
+    pub(crate) async fn put_now(&self, text: &str) -> Put {
         self.put(text, 0, Some(7 * 86_400)).await
     }
 
@@ -87,7 +87,7 @@ impl World {
         self.queues.get(ACCOUNT, &name(), messages_max, hidden_for).await.unwrap()
     }
 
-    pub(super) async fn peek(&self, messages_max: usize) -> Vec<Found> {
+    pub(crate) async fn peek(&self, messages_max: usize) -> Vec<Found> {
         self.queues.peek(ACCOUNT, &name(), messages_max).await.unwrap()
     }
 

@@ -94,9 +94,12 @@ impl Field {
         }
     }
 
-    /// The field of a parameter; `None` for one that means nothing in a token for this service.
+    /// The field of a parameter; `None` for one that means nothing in a token for this service. The names of parameters
+    /// have no case but at the table service.
     fn of(service: Service, name: &str) -> Option<Self> {
-        let field = match name {
+        let has_capital = name.bytes().any(|byte| byte.is_ascii_uppercase());
+        let lower = (has_capital && service != Service::Table).then(|| name.to_ascii_lowercase());
+        let field = match lower.as_deref().unwrap_or(name) {
             "sv" => Version,
             "ss" => Services,
             "srt" => ResourceTypes,
@@ -279,6 +282,19 @@ pub(super) mod tests {
             Field::ALL.iter().filter(|field| Field::of(service, field.name()).is_some()).count()
         };
         assert_eq!(Service::ALL.map(count), [17, 11, 16]);
+    }
+
+    #[test]
+    fn names_have_no_case_but_at_the_table_service() {
+        for (service, expected) in
+            [(Service::Queue, Some("r")), (Service::Blob, Some("r")), (Service::Table, None)]
+        {
+            let pairs = decode("SP=r&Sig=x");
+            let fields = SasFields::from_pairs(service, borrow(&pairs));
+            assert_eq!(fields.get(Permissions), expected);
+        }
+        let pairs = decode("sp=r&SP=raup&sig=x");
+        assert!(SasFields::from_pairs(Service::Queue, borrow(&pairs)).repeated);
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub struct LongSignedRequest<'a> {
     /// What [`PLACED`] names; empty for what was not sent.
     placed: [Cow<'a, str>; PLACED.len()],
     /// Names in lower case and values without blanks around them, in the order of the service.
-    storage: Vec<(Cow<'a, str>, &'a str)>,
+    storage: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     parameters: Vec<Parameter<'a>>,
 }
 
@@ -84,27 +84,27 @@ impl<'a> LongSignedRequest<'a> {
     /// # Errors
     /// 400 `InvalidInput` for a query that cannot be decoded, 403 `AuthenticationFailed` for one that would pass for
     /// another in the string to sign.
-    pub fn new(
+    pub fn new<V: Into<Cow<'a, str>>>(
         verb: &'a str,
         account: &'a str,
         raw_path: &'a str,
         raw_query: &'a str,
-        headers: impl IntoIterator<Item = (&'a str, &'a str)>,
+        headers: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<Self> {
         let mut placed: [Option<Cow<'a, str>>; PLACED.len()] = Default::default();
         let mut storage = Vec::new();
         for (name, value) in headers {
             let is_storage = |start: &str| start.eq_ignore_ascii_case(STORAGE_PREFIX);
             if name.get(..STORAGE_PREFIX.len()).is_some_and(is_storage) {
-                storage.push((lower(name), value.trim_matches(is_blank)));
+                storage.push((lower(name), trim(value.into())));
             } else if let Some(place) = PLACED.iter().position(|it| it.eq_ignore_ascii_case(name)) {
-                add_value(&mut placed[place], value);
+                add_value(&mut placed[place], value.into());
             }
         }
         let mut placed = placed.map(Option::unwrap_or_default);
         storage.sort_by(|(one, _), (other, _)| header_order::compare(one, other));
         let storage_value = |wanted: &str| {
-            storage.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value)
+            storage.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| &**value)
         };
         if !storage_value("x-ms-date").is_empty() {
             placed[DATE] = Cow::Borrowed("");
@@ -168,7 +168,7 @@ impl<'a> LongSignedRequest<'a> {
         let of_parameter = |parameter: &Parameter<'_>| {
             parameter.name == "sig" || has_signature(parameter.raw_value)
         };
-        let of_header = |(name, value): &(Cow<'_, str>, &str)| {
+        let of_header = |(name, value): &(Cow<'_, str>, Cow<'_, str>)| {
             name.ends_with("-key") || name.ends_with("-authorization") || has_signature(value)
         };
         self.parameters.iter().any(of_parameter) || self.storage.iter().any(of_header)
@@ -178,7 +178,7 @@ impl<'a> LongSignedRequest<'a> {
     fn readings(&self) -> impl Iterator<Item = Reading> + use<> {
         let is_ordinal = self.storage.is_sorted_by(|(one, _), (other, _)| one <= other);
         let has_plus = self.parameters.iter().any(|parameter| parameter.raw_value.contains('+'));
-        let is_folded = self.storage.iter().all(|(_, value)| fold(value) == *value);
+        let is_folded = self.storage.iter().all(|(_, value)| fold(value) == **value);
         let choices = |differs: bool| if differs { &[false, true][..] } else { &[false] };
         choices(!is_ordinal).iter().flat_map(move |&ordinal| {
             choices(has_plus).iter().flat_map(move |&plus_is_blank| {
@@ -296,13 +296,13 @@ fn parameters(raw_query: &str) -> Result<Vec<Parameter<'_>>> {
 }
 
 /// A value that is not the first is joined by a comma, or it would not be signed.
-fn add_value<'a>(values: &mut Option<Cow<'a, str>>, value: &'a str) {
+fn add_value<'a>(values: &mut Option<Cow<'a, str>>, value: Cow<'a, str>) {
     match values {
-        None => *values = Some(Cow::Borrowed(value)),
+        None => *values = Some(value),
         Some(values) => {
             let values = values.to_mut();
             values.push(',');
-            values.push_str(value);
+            values.push_str(&value);
         }
     }
 }
@@ -316,6 +316,14 @@ fn lower(name: &str) -> Cow<'_, str> {
     match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         true => Cow::Owned(name.to_ascii_lowercase()),
         false => Cow::Borrowed(name),
+    }
+}
+
+/// Without the blanks around it.
+fn trim(value: Cow<'_, str>) -> Cow<'_, str> {
+    match value {
+        Cow::Borrowed(value) => Cow::Borrowed(value.trim_matches(is_blank)),
+        Cow::Owned(value) => Cow::Owned(value.trim_matches(is_blank).to_owned()),
     }
 }
 
