@@ -12,6 +12,7 @@ mod entry;
 mod explain;
 mod ordered;
 mod orphan;
+mod smallest;
 mod sorted;
 
 use std::sync::Arc;
@@ -303,7 +304,7 @@ impl<R: Reader> Run<'_, R> {
             let (pass, passed) =
                 sorted::pass(self.reader, candidate, keys, &spans, limits, memory).await?;
             self.used.entries += passed;
-            let Pass::Found { entries, is_all } = pass else {
+            let Pass::Found { entries, is_all, memory: _memory } = pass else {
                 state.workload.wide_ranges.remember(table, index.number, self.query.filter);
                 self.used.not_used.push((index.name.clone(), Reason::TooWide));
                 break;
