@@ -29,7 +29,7 @@ pub(super) struct Candidate {
 pub(super) enum Coverage {
     /// Only where the entity is.
     Keys,
-    /// Everything, in its key.
+    /// Everything, in its key: one property at most, for the key does not know their order.
     Parts,
     /// Everything, in a copy.
     Copy,
@@ -188,12 +188,21 @@ fn coverage(definition: &IndexDefinition, wanted: Wanted<'_>) -> Coverage {
     match &definition.include {
         Include::All => Coverage::Copy,
         Include::Names(_) if covers_all(&|name| definition.covers(name)) => Coverage::Copy,
-        // The ETag that other levels show is made of the timestamp, which the key has not.
+        // The ETag that other levels show is made of the timestamp, which the key has not. It does not say either in which
+        // order the entity has its properties.
         Include::Nothing
-            if wanted.format.level() == MetadataLevel::None && covers_all(&is_in_key) =>
+            if wanted.format.level() == MetadataLevel::None
+                && shown_properties(wanted.format) <= 1
+                && covers_all(&is_in_key) =>
         {
             Coverage::Parts
         }
         Include::Names(_) | Include::Nothing => Coverage::Keys,
     }
+}
+
+/// Properties that a `$select` names beside the two keys, which stand in front of all others.
+fn shown_properties(format: &EntityFormat) -> usize {
+    let names = format.selected().unwrap_or_default();
+    names.iter().filter(|name| !matches!(name.as_str(), "PartitionKey" | "RowKey")).count()
 }
