@@ -12,8 +12,11 @@ mod entry;
 mod explain;
 mod ordered;
 mod orphan;
+mod room;
 mod smallest;
 mod sorted;
+#[cfg(test)]
+mod tests_support;
 
 use std::sync::Arc;
 
@@ -26,7 +29,7 @@ use self::base::{after, scan_rows};
 use self::batch::FIRST_ROWS;
 use self::candidate::{Candidate, Candidates, Wanted};
 use self::entry::Entry;
-use self::ordered::{Merged, Ordered};
+use self::ordered::{Merged, Ordered, ReadAhead};
 use self::sorted::{Pass, PassLimits, is_in, rows_worth};
 use super::entity_page::Page;
 use crate::context::RequestContext;
@@ -215,8 +218,10 @@ impl<R: Reader> Run<'_, R> {
         let is_common = second.is_none() && candidates.iter().any(has_common_value);
         let (first_rows, first_look) =
             if is_common { (FIRST_ROWS, COMMON_FIRST_LOOK) } else { (BATCH_ROWS, FIRST_LOOK) };
+        let ahead = ReadAhead { top: self.query.top, first_rows };
         let merged = |candidates: &[Candidate]| {
-            Merged::new(candidates, first_rows, |number| self.index_keys(number))
+            let memory = self.context.state.memory_budget.reservation();
+            Merged::new(candidates, ahead, memory, |number| self.index_keys(number))
         };
         let second_side = second.map(|second| merged(std::slice::from_ref(second)));
         let mut entries = Ordered::new(merged(candidates), second_side);

@@ -12,8 +12,17 @@ use tavola_wire::table::index::{AccessRange, RowRef};
 use super::batch::{BATCH_ROWS, Batch};
 use super::candidate::{Candidate, Coverage};
 use super::entry::Entry;
+use super::room::Room;
 use crate::error::{Result, corrupt};
+use crate::net::memory_budget::Reservation;
 use crate::storage::layout::IndexKeys;
+
+/// Rows that all ranges together read first at least: as much as a few ranges always may.
+const ROWS_AHEAD_MIN: usize = 4 * BATCH_ROWS;
+/// A range that has come to the end of a batch reads so many times as much.
+const BATCH_GROWTH: usize = 4;
+/// Ranges whose first rows are read between two moments at which other requests of the thread get their turn.
+const STREAMS_PER_YIELD: usize = 16;
 
 /// Ranges of one or several indexes, merged. A key that several have comes once.
 pub(super) struct Merged {
@@ -21,8 +30,27 @@ pub(super) struct Merged {
     /// The first key of each stream that has one.
     heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
     has_begun: bool,
+    /// What the buffers of all of them may hold.
+    room: Room,
     /// Rows read so far.
     pub entries: u64,
+}
+
+/// How much is read ahead.
+#[derive(Clone, Copy)]
+pub(super) struct ReadAhead {
+    /// Entities that the page may hold.
+    pub top: usize,
+    /// Rows of the first batch of a range at most.
+    pub first_rows: usize,
+}
+
+impl ReadAhead {
+    /// Rows of the first batch of each of so many ranges: together somewhat more than the page needs.
+    fn rows_of_each(self, ranges: usize) -> usize {
+        let rows = (2 * self.top).max(ROWS_AHEAD_MIN) / ranges.max(1);
+        rows.clamp(1, self.first_rows)
+    }
 }
 
 /// One range.
@@ -40,9 +68,12 @@ struct Stream {
 impl Merged {
     pub(super) fn new(
         candidates: &[Candidate],
-        first_rows: usize,
+        ahead: ReadAhead,
+        memory: Reservation,
         keys: impl Fn(u16) -> IndexKeys,
     ) -> Self {
+        let ranges = candidates.iter().map(|it| it.access.ranges.len()).sum();
+        let batch_rows = ahead.rows_of_each(ranges);
         let streams = candidates.iter().flat_map(|candidate| {
             let keys = keys(candidate.index().number);
             candidate.access.ranges.iter().map(move |range| Stream {
@@ -51,10 +82,16 @@ impl Merged {
                 position: Some(range.start.clone()),
                 range: range.clone(),
                 buffer: VecDeque::new(),
-                batch_rows: first_rows,
+                batch_rows,
             })
         });
-        Self { streams: streams.collect(), heads: BinaryHeap::new(), has_begun: false, entries: 0 }
+        Self {
+            streams: streams.collect(),
+            heads: BinaryHeap::new(),
+            has_begun: false,
+            room: Room::new(memory),
+            entries: 0,
+        }
     }
 
     /// The stream with the first entry from `from` on. It comes again unless a later one is asked for.
@@ -62,6 +99,9 @@ impl Merged {
         if !std::mem::replace(&mut self.has_begun, true) {
             for number in 0..self.streams.len() {
                 self.advance(reader, number, from).await?;
+                if (number + 1).is_multiple_of(STREAMS_PER_YIELD) {
+                    tokio::task::yield_now().await;
+                }
             }
         }
         while let Some(Reverse((key, number))) = self.heads.peek() {
@@ -81,7 +121,7 @@ impl Merged {
 
     /// Takes the first entry of a stream. Its key stays among the heads until a later one is asked for.
     fn take(&mut self, number: usize) -> Option<Entry> {
-        self.streams[number].buffer.pop_front()
+        self.streams[number].take(&mut self.room)
     }
 
     /// Whether everything there is has been read already.
@@ -91,7 +131,7 @@ impl Merged {
 
     async fn advance(&mut self, reader: &impl Reader, number: usize, from: &[u8]) -> Result<()> {
         let stream = &mut self.streams[number];
-        self.entries += stream.seek(reader, from).await?;
+        self.entries += stream.seek(reader, from, &mut self.room).await?;
         if let Some(entry) = stream.buffer.front() {
             self.heads.push(Reverse((entry.entity_key.clone(), number)));
         }
@@ -101,11 +141,11 @@ impl Merged {
 
 impl Stream {
     /// Makes an entry from `from` on the first of the buffer, if there is one: the rows read for it.
-    async fn seek(&mut self, reader: &impl Reader, from: &[u8]) -> Result<u64> {
+    async fn seek(&mut self, reader: &impl Reader, from: &[u8], room: &mut Room) -> Result<u64> {
         let mut rows = 0;
         loop {
             while self.buffer.front().is_some_and(|entry| *entry.entity_key < *from) {
-                self.buffer.pop_front();
+                self.take(room);
             }
             if !self.buffer.is_empty() {
                 return Ok(rows);
@@ -113,8 +153,14 @@ impl Stream {
             let Some(position) = self.position.take().and_then(|it| self.skip(it, from)) else {
                 return Ok(rows);
             };
-            rows += self.load(reader, &position).await?;
+            rows += self.load(reader, &position, room).await?;
         }
+    }
+
+    fn take(&mut self, room: &mut Room) -> Option<Entry> {
+        let entry = self.buffer.pop_front()?;
+        room.give_back(entry.bytes());
+        Some(entry)
     }
 
     /// Where to read on for entities from `from` on; `None` if the range has none.
@@ -127,20 +173,34 @@ impl Stream {
         Some(position.max([&self.range.start[..], suffix].concat()))
     }
 
-    async fn load(&mut self, reader: &impl Reader, position: &[u8]) -> Result<u64> {
-        let needs_values =
-            self.candidate.index().definition.unique || self.candidate.coverage == Coverage::Copy;
+    async fn load(
+        &mut self,
+        reader: &impl Reader,
+        position: &[u8],
+        room: &mut Room,
+    ) -> Result<u64> {
+        let has_copies = self.candidate.coverage == Coverage::Copy && !room.is_full;
+        let needs_values = self.candidate.index().definition.unique || has_copies;
         let range = self.keys.range(position, Some(&self.range.end));
         let batch = Batch::read(reader, range, needs_values, self.batch_rows).await?;
-        self.batch_rows = BATCH_ROWS;
+        self.batch_rows = (BATCH_GROWTH * self.batch_rows).min(BATCH_ROWS);
         self.position = batch.next_position();
-        let rows = batch.rows.len() as u64;
-        for (key, value) in &batch.rows {
+        for (number, (key, value)) in (1..).zip(&batch.rows) {
             let row = RowRef::read(&self.candidate.index().definition, key, value)
                 .ok_or_else(|| corrupt("a row of an index"))?;
-            self.buffer.push_back(Entry::of(&self.candidate, row));
+            let mut entry = Entry::of(&self.candidate, row);
+            if !has_copies && self.candidate.coverage == Coverage::Copy {
+                entry.entity = None;
+            }
+            let has_room = room.take_for(&mut entry);
+            self.buffer.push_back(entry);
+            // The others are read again when their turn comes.
+            if !has_room && number < batch.rows.len() {
+                (self.position, self.batch_rows) = (Some(Batch::behind(key)), number);
+                return Ok(number as u64);
+            }
         }
-        Ok(rows)
+        Ok(batch.rows.len() as u64)
     }
 }
 
@@ -213,5 +273,76 @@ impl Ordered {
             self.second = None;
         }
         self.second.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tavola_wire::table::stored::{EntityWriter, Value};
+
+    use super::super::base::after;
+    use super::super::tests_support::{TABLE, candidates, engine_with_rows, schema};
+    use super::*;
+    use crate::net::memory_budget::MemoryBudget;
+
+    const MIB: usize = 1024 * 1024;
+
+    #[test]
+    fn many_ranges_read_little_each() {
+        let rows = |top, first_rows, ranges| ReadAhead { top, first_rows }.rows_of_each(ranges);
+        assert_eq!([1, 3, 256].map(|ranges| rows(1000, BATCH_ROWS, ranges)), [64, 64, 7]);
+        assert_eq!([1, 3, 256].map(|ranges| rows(1, BATCH_ROWS, ranges)), [64, 64, 1]);
+        assert_eq!(rows(1000, 16, 3), 16);
+        assert_eq!(rows(1000, 16, 0), 16);
+    }
+
+    fn named(name: &str, bytes: usize) -> Vec<u8> {
+        let mut entity = EntityWriter::new();
+        entity.push("Name", Value::String(name));
+        entity.push("Text", Value::String(&"x".repeat(bytes)));
+        entity.finish()
+    }
+
+    /// All entries with a copy or without, and the most bytes of copies that were held at a time.
+    async fn merged(budget: &Arc<MemoryBudget>) -> (Vec<bool>, usize) {
+        let schema = schema(&[("Name", "*")]);
+        let entity =
+            |number: usize| (format!("{number:03}"), named(&format!("v{}", number % 100), 100_000));
+        let engine = engine_with_rows(&schema, (0..200).map(entity)).await;
+        let names: Vec<_> = (0..100).map(|number| format!("Name eq 'v{number}'")).collect();
+        let candidates = candidates(&schema, &names.join(" or "), None);
+        let ahead = ReadAhead { top: 1000, first_rows: BATCH_ROWS };
+        let keys = |number| IndexKeys::of(TABLE, number);
+        let mut merged = Merged::new(&candidates, ahead, budget.reservation(), keys);
+        let (mut from, mut found, mut most) = (Vec::new(), Vec::new(), 0);
+        while let Some(stream) = merged.seek(&engine, &from).await.unwrap() {
+            let buffers = merged.streams.iter().flat_map(|stream| &stream.buffer);
+            most = most.max(buffers.map(Entry::bytes).sum());
+            let entry = merged.take(stream).unwrap();
+            assert!(from <= entry.entity_key);
+            from = after(&entry.entity_key);
+            found.push(entry.entity.is_some());
+        }
+        (found, most)
+    }
+
+    #[tokio::test]
+    async fn what_many_ranges_hold_is_bounded_over_all_of_them() {
+        let (found, most) = merged(&Arc::new(MemoryBudget::new(64 * MIB))).await;
+        assert_eq!(found.len(), 200);
+        assert!(most <= 4 * MIB, "{most}");
+        assert!(found.contains(&true), "some copies find room");
+    }
+
+    #[tokio::test]
+    async fn without_memory_entities_are_looked_up() {
+        let budget = Arc::new(MemoryBudget::new(8 * MIB));
+        let mut others = budget.reservation();
+        others.grow_regardless_to(8 * MIB);
+        let (found, most) = merged(&budget).await;
+        assert_eq!(found, [false; 200]);
+        assert!(most <= MIB / 4, "{most}");
     }
 }
