@@ -19,6 +19,7 @@ mod sorted;
 mod tests_support;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tavola_engine::{Engine, Reader, Visitor};
 use tavola_wire::explain::{How, Reason};
@@ -30,7 +31,7 @@ use self::batch::FIRST_ROWS;
 use self::candidate::{Candidate, Candidates, Wanted};
 use self::entry::Entry;
 use self::ordered::{Merged, Ordered, ReadAhead};
-use self::sorted::{Pass, PassLimits, is_in, rows_worth};
+use self::sorted::{Pass, PassLimits, is_in, next_span, rows_worth};
 use super::entity_page::Page;
 use crate::context::RequestContext;
 use crate::error::{Result, engine_error};
@@ -57,8 +58,14 @@ const LOOK_ROWS_MAX: u64 = 512;
 const SCAN_ROWS_MAX: u64 = 4096;
 /// One look-up costs as much as this many rows of a scan.
 const ROWS_PER_LOOK_UP: u64 = 13;
+/// An index row of many ranges that has all that is asked costs as much as this many.
+const ROWS_PER_COPY: u64 = 2;
+/// Ranges that are read without comparing them with a scan first.
+const RANGES_UNCOMPARED: usize = 16;
 /// Look-ups between two moments at which other requests of the thread get their turn.
 const LOOK_UPS_PER_YIELD: u64 = 32;
+/// Unordered ranges that are tried: each that is too wide costs up to half of what a scan does.
+const SORTED_MAX: usize = 2;
 /// Passes over an unordered range for one page.
 const PASSES_MAX: usize = 3;
 
@@ -100,7 +107,7 @@ pub(crate) fn choose(
             let second = best.find(|it| it.access.is_ordered() && !first.is_covering());
             Way::Ordered(vec![first], second)
         }
-        Some(first) => Way::Sorted(first),
+        Some(first) => Way::Sorted(std::iter::once(first).chain(best).take(SORTED_MAX).collect()),
     };
     Ok(Choice { way, used })
 }
@@ -114,7 +121,8 @@ pub(crate) struct Choice {
 enum Way {
     /// The rows of all of them, merged, and perhaps only those that another index has too.
     Ordered(Vec<Candidate>, Option<Candidate>),
-    Sorted(Candidate),
+    /// The first of them whose range is not too wide.
+    Sorted(Vec<Candidate>),
 }
 
 /// Fills the page. Index rows and entities are read from one state.
@@ -143,7 +151,7 @@ pub(crate) async fn fill(
     }
     match way {
         Way::Ordered(candidates, second) => run.ordered(&candidates, second.as_ref()).await?,
-        Way::Sorted(candidate) => run.sorted(&candidate).await?,
+        Way::Sorted(candidates) => run.first_sorted(&candidates).await?,
     }
     if !run.is_done() {
         run.scan(u64::MAX).await?;
@@ -170,6 +178,18 @@ struct Run<'r, R> {
 impl<R: Reader> Run<'_, R> {
     fn is_done(&self) -> bool {
         self.is_at_end || self.page.as_ref().is_none_or(|page| page.is_done())
+    }
+
+    fn deadline(&self) -> Instant {
+        self.page.as_ref().expect("it is here between scans").deadline()
+    }
+
+    /// There are no more, or there is no time for more.
+    fn end(&mut self, late_at: Option<Vec<u8>>) {
+        match (late_at, &mut self.page) {
+            (Some(next), Some(page)) => page.end_before(next),
+            _ => self.is_at_end = true,
+        }
     }
 
     fn index_keys(&self, number: u16) -> IndexKeys {
@@ -224,14 +244,17 @@ impl<R: Reader> Run<'_, R> {
             Merged::new(candidates, ahead, memory, |number| self.index_keys(number))
         };
         let second_side = second.map(|second| merged(std::slice::from_ref(second)));
-        let mut entries = Ordered::new(merged(candidates), second_side);
+        let mut entries = Ordered::new(merged(candidates), second_side, self.deadline());
         let ranges: usize = candidates.iter().map(|it| it.access.ranges.len()).sum();
         self.note(if ranges > 1 { How::Merged } else { How::Ordered }, candidates);
+        if ranges > RANGES_UNCOMPARED && !self.query.hint.is_forced() {
+            self.scan_before(ranges).await?;
+        }
         let is_compared = !self.used.is_covering && !self.query.hint.is_forced();
         let (mut look_ups, mut look_gap, mut next_look) = (0, first_look, first_look);
         while !self.is_done() {
             let Some(entry) = entries.next(self.reader, &self.from).await? else {
-                self.is_at_end = true;
+                self.end(entries.late_at.take());
                 break;
             };
             if !is_in(self.query.spans, &entry.entity_key) {
@@ -245,7 +268,8 @@ impl<R: Reader> Run<'_, R> {
             }
             // The rest of a short list is looked up sooner than anything is compared.
             if is_compared && look_ups >= next_look && !entries.is_read() {
-                self.scan_while_cheaper((LOOK_ROWS_SHARE * look_gap).min(LOOK_ROWS_MAX)).await?;
+                let first_rows = (LOOK_ROWS_SHARE * look_gap).min(LOOK_ROWS_MAX);
+                self.scan_while_cheaper(&mut entries, first_rows).await?;
                 look_gap = (LOOK_GROWTH * look_gap).min(LOOK_GAP_MAX);
                 next_look = look_ups + look_gap;
             }
@@ -263,19 +287,40 @@ impl<R: Reader> Run<'_, R> {
 
     /// Goes to the first span behind a key that is in none.
     fn skip_to_span(&mut self, key: &[u8]) {
-        let behind = self.query.spans.partition_point(|span| *span.start <= *key);
-        match self.query.spans.get(behind) {
+        match next_span(self.query.spans, key) {
             Some(span) => self.from = span.start.clone(),
             None => self.is_at_end = true,
         }
     }
 
-    /// Reads in order for as long as that finds matches sooner than look-ups do.
-    async fn scan_while_cheaper(&mut self, first_rows: u64) -> Result<()> {
+    /// Many ranges cost as many look-ups before the first entity is found: where there are matches enough, a page is sooner full.
+    async fn scan_before(&mut self, ranges: usize) -> Result<()> {
+        let rows_per_match = if self.used.is_covering { ROWS_PER_COPY } else { ROWS_PER_LOOK_UP };
+        let mut rows_max = LOOK_ROWS_SHARE * ranges as u64;
+        while !self.is_done() {
+            let (rows, matches) = self.scan(rows_max.min(SCAN_ROWS_MAX)).await?;
+            if matches * rows_per_match < rows {
+                break;
+            }
+            rows_max *= LOOK_GROWTH;
+        }
+        Ok(())
+    }
+
+    /// Reads in order for as long as that gets on sooner than look-ups do: as long as there are more entries among the rows
+    /// than could be looked up in that time, be they matches or not.
+    async fn scan_while_cheaper(&mut self, entries: &mut Ordered, first_rows: u64) -> Result<()> {
         let mut rows_max = first_rows;
         while !self.is_done() {
+            let begin = self.from.clone();
             let (rows, matches) = self.scan(rows_max).await?;
-            if matches * ROWS_PER_LOOK_UP < rows {
+            if self.is_done() {
+                break;
+            }
+            let enough = rows.div_ceil(ROWS_PER_LOOK_UP);
+            let is_cheaper = matches >= enough
+                || entries.has(enough, self.reader, &begin, &self.from, self.query.spans).await?;
+            if !is_cheaper {
                 break;
             }
             // Where most rows match, the scan will go on, and not in many small steps.
@@ -286,12 +331,22 @@ impl<R: Reader> Run<'_, R> {
         Ok(())
     }
 
-    async fn sorted(&mut self, candidate: &Candidate) -> Result<()> {
+    async fn first_sorted(&mut self, candidates: &[Candidate]) -> Result<()> {
+        for candidate in candidates {
+            if self.is_done() || self.sorted(candidate).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether its range was short enough.
+    async fn sorted(&mut self, candidate: &Candidate) -> Result<bool> {
         let (state, index) = (self.context.state, candidate.index());
         let (table, is_forced) = (self.table.id, self.query.hint.is_forced());
         if !is_forced && state.workload.wide_ranges.knows(table, index.number, self.query.filter) {
             self.used.not_used.push((index.name.clone(), Reason::TooWide));
-            return Ok(());
+            return Ok(false);
         }
         let spans: Arc<[Span]> = self.query.spans.into();
         let rows_max = rows_worth(self.query.top, index.statistics.rows());
@@ -312,13 +367,13 @@ impl<R: Reader> Run<'_, R> {
             let Pass::Found { entries, is_all, memory: _memory } = pass else {
                 state.workload.wide_ranges.remember(table, index.number, self.query.filter);
                 self.used.not_used.push((index.name.clone(), Reason::TooWide));
-                break;
+                return Ok(false);
             };
             self.note(How::Sorted, std::slice::from_ref(candidate));
             self.show_all(entries).await?;
             self.is_at_end |= is_all && !self.is_done();
         }
-        Ok(())
+        Ok(true)
     }
 
     async fn show_all(&mut self, entries: Vec<Entry>) -> Result<()> {

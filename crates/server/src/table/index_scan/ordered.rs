@@ -5,14 +5,18 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::time::Instant;
 
 use tavola_engine::Reader;
+use tavola_wire::table::filter::Span;
 use tavola_wire::table::index::{AccessRange, RowRef};
 
+use super::base::after;
 use super::batch::{BATCH_ROWS, Batch};
 use super::candidate::{Candidate, Coverage};
 use super::entry::Entry;
 use super::room::Room;
+use super::sorted::{is_in, next_span};
 use crate::error::{Result, corrupt};
 use crate::net::memory_budget::Reservation;
 use crate::storage::layout::IndexKeys;
@@ -207,11 +211,19 @@ impl Stream {
 /// Steps after which an intersection settles for one of its sides.
 const INTERSECTION_STEPS: u32 = 4096;
 
+/// Steps between two looks at the clock, at which other requests of the thread get their turn, too.
+const STEPS_PER_TIME_CHECK: u32 = 64;
+
 /// Entries of one index, or those that two have in common.
 pub(super) struct Ordered {
     first: Merged,
     second: Option<Merged>,
     steps: u32,
+    deadline: Instant,
+    /// What comes next, if the time was up before it was known whether both sides have it.
+    pub late_at: Option<Vec<u8>>,
+    /// An entry that was taken before its turn.
+    next: Option<Entry>,
     /// Rows read of a side that was given up.
     given_up: u64,
     pub is_intersected: bool,
@@ -220,8 +232,18 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    pub(super) fn new(first: Merged, second: Option<Merged>) -> Self {
-        Self { first, second, steps: 0, given_up: 0, is_intersected: false, is_second_alone: false }
+    pub(super) fn new(first: Merged, second: Option<Merged>, deadline: Instant) -> Self {
+        Self {
+            first,
+            second,
+            steps: 0,
+            deadline,
+            late_at: None,
+            next: None,
+            given_up: 0,
+            is_intersected: false,
+            is_second_alone: false,
+        }
     }
 
     pub(super) fn entries(&self) -> u64 {
@@ -234,12 +256,19 @@ impl Ordered {
         self.first.is_read()
     }
 
-    /// Takes the first entry from `from` on. What is asked for next must be later.
+    /// Takes the first entry from `from` on. What is asked for next must be later. There is none either if the time is up: see
+    /// `late_at`.
     pub(super) async fn next(
         &mut self,
         reader: &impl Reader,
         from: &[u8],
     ) -> Result<Option<Entry>> {
+        self.late_at = None;
+        if let Some(next) = self.next.take()
+            && *next.entity_key >= *from
+        {
+            return Ok(Some(next));
+        }
         let mut from = Cow::Borrowed(from);
         loop {
             let Some(stream) = self.first.seek(reader, &from).await? else { return Ok(None) };
@@ -256,7 +285,41 @@ impl Ordered {
                 return Ok(self.first.take(stream));
             }
             from = Cow::Owned(other_key.to_vec());
+            if self.steps.is_multiple_of(STEPS_PER_TIME_CHECK) {
+                tokio::task::yield_now().await;
+                if Instant::now() >= self.deadline {
+                    self.late_at = Some(from.into_owned());
+                    return Ok(None);
+                }
+            }
         }
+    }
+
+    /// Whether there are so many entries from one key on and before another, in the spans. They do not come again.
+    pub(super) async fn has(
+        &mut self,
+        enough: u64,
+        reader: &impl Reader,
+        from: &[u8],
+        until: &[u8],
+        spans: &[Span],
+    ) -> Result<bool> {
+        let (mut from, mut counted) = (from.to_vec(), 0);
+        while counted < enough {
+            let Some(entry) = self.next(reader, &from).await? else { return Ok(false) };
+            if *entry.entity_key >= *until {
+                self.next = Some(entry);
+                return Ok(false);
+            }
+            if is_in(spans, &entry.entity_key) {
+                counted += 1;
+                from = after(&entry.entity_key);
+            } else {
+                let Some(span) = next_span(spans, &entry.entity_key) else { return Ok(false) };
+                from = span.start.clone();
+            }
+        }
+        Ok(true)
     }
 
     /// Goes on with one side alone if the first rows read of it are all there are, or if both are long: to look up a few is
@@ -282,7 +345,6 @@ mod tests {
 
     use tavola_wire::table::stored::{EntityWriter, Value};
 
-    use super::super::base::after;
     use super::super::tests_support::{TABLE, candidates, engine_with_rows, schema};
     use super::*;
     use crate::net::memory_budget::MemoryBudget;
@@ -344,5 +406,34 @@ mod tests {
         let (found, most) = merged(&budget).await;
         assert_eq!(found, [false; 200]);
         assert!(most <= MIB / 4, "{most}");
+    }
+
+    /// Every second entity has the one value, and the others the other: nothing is in common, and no row is looked at.
+    #[tokio::test]
+    async fn an_intersection_ends_when_the_time_is_up() {
+        let schema = schema(&[("Name", ""), ("Text", "")]);
+        let entity = |number: usize| {
+            let (name, text) = if number % 2 == 0 { ("a", "b") } else { ("b", "a") };
+            let mut entity = EntityWriter::new();
+            entity.push("Name", Value::String(name));
+            entity.push("Text", Value::String(text));
+            (format!("{number:03}"), entity.finish())
+        };
+        let engine = engine_with_rows(&schema, (0..800).map(entity)).await;
+        let sides = candidates(&schema, "Name eq 'a' and Text eq 'a'", None);
+        let budget = Arc::new(MemoryBudget::new(64 * MIB));
+        let ahead = ReadAhead { top: 1000, first_rows: BATCH_ROWS };
+        let merged = |side: &Candidate| {
+            let keys = |number| IndexKeys::of(TABLE, number);
+            Merged::new(std::slice::from_ref(side), ahead, budget.reservation(), keys)
+        };
+        let both = |deadline| Ordered::new(merged(&sides[0]), Some(merged(&sides[1])), deadline);
+        let mut late = both(Instant::now());
+        assert_eq!(late.next(&engine, b"").await.unwrap(), None);
+        let at = late.late_at.unwrap();
+        assert!(at > b"p\0".to_vec() && late.steps == STEPS_PER_TIME_CHECK);
+        let mut in_time = both(Instant::now() + std::time::Duration::from_secs(600));
+        assert_eq!(in_time.next(&engine, b"").await.unwrap(), None);
+        assert_eq!(in_time.late_at, None);
     }
 }

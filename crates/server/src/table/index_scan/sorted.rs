@@ -61,8 +61,7 @@ pub(super) async fn pass(
         passing = reader.scan(range, passing).await.map_err(engine_error)?;
         match passing.outcome {
             Outcome::Fine => {}
-            Outcome::TooWide => return Ok((Pass::TooWide, passing.passed)),
-            Outcome::Malformed => return Err(corrupt("a row of an index")),
+            Outcome::TooWide => return Ok((Pass::TooWide, passing.passed)),Outcome::Malformed => return Err(corrupt("a row of an index")),
         }
         tokio::task::yield_now().await;
     }
@@ -126,6 +125,11 @@ impl Visitor for Passing {
 pub(super) fn is_in(spans: &[Span], key: &[u8]) -> bool {
     let behind = spans.partition_point(|span| *span.start <= *key);
     behind.checked_sub(1).is_some_and(|at| spans[at].contains(key))
+}
+
+/// The first span behind a key that is in none.
+pub(super) fn next_span<'s>(spans: &'s [Span], key: &[u8]) -> Option<&'s Span> {
+    spans.get(spans.partition_point(|span| *span.start <= *key))
 }
 
 #[cfg(test)]
