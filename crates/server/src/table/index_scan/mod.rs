@@ -344,12 +344,13 @@ impl<R: Reader> Run<'_, R> {
     async fn sorted(&mut self, candidate: &Candidate) -> Result<bool> {
         let (state, index) = (self.context.state, candidate.index());
         let (table, is_forced) = (self.table.id, self.query.hint.is_forced());
-        if !is_forced && state.workload.wide_ranges.knows(table, index.number, self.query.filter) {
+        let (wide_ranges, ranges) = (&state.workload.wide_ranges, &candidate.access.ranges[..]);
+        let rows_max = rows_worth(self.query.top, index.statistics.rows());
+        if !is_forced && wide_ranges.knows(table, index.number, ranges, rows_max) {
             self.used.not_used.push((index.name.clone(), Reason::TooWide));
             return Ok(false);
         }
         let spans: Arc<[Span]> = self.query.spans.into();
-        let rows_max = rows_worth(self.query.top, index.statistics.rows());
         for _ in 0..PASSES_MAX {
             if self.is_done() {
                 break;
@@ -364,10 +365,13 @@ impl<R: Reader> Run<'_, R> {
             let (pass, passed) =
                 sorted::pass(self.reader, candidate, keys, &spans, limits, memory).await?;
             self.used.entries += passed;
-            let Pass::Found { entries, is_all, memory: _memory } = pass else {
-                state.workload.wide_ranges.remember(table, index.number, self.query.filter);
-                self.used.not_used.push((index.name.clone(), Reason::TooWide));
-                return Ok(false);
+            let (entries, is_all, _memory) = match pass {
+                Pass::Found { entries, is_all, memory } => (entries, is_all, memory),
+                Pass::TooWide { ranges: passed } => {
+                    wide_ranges.remember(table, index.number, &ranges[..passed], rows_max);
+                    self.used.not_used.push((index.name.clone(), Reason::TooWide));
+                    return Ok(false);
+                }
             };
             self.note(How::Sorted, std::slice::from_ref(candidate));
             self.show_all(entries).await?;

@@ -27,8 +27,8 @@ const SPARE: usize = 64;
 pub(super) enum Pass {
     /// The first entries, in order; whether there are no more.
     Found { entries: Vec<Entry>, is_all: bool, memory: Reservation },
-    /// The range is longer than is worth it.
-    TooWide,
+    /// The range is longer than is worth it: so many of its ranges are already.
+    TooWide { ranges: usize },
 }
 
 /// How many rows of a range are worth passing for a page of this many entities out of that many: a scan finds a small page
@@ -56,12 +56,13 @@ pub(super) async fn pass(
         passed: 0,
         outcome: Outcome::Fine,
     };
-    for range in &candidate.access.ranges {
+    for (number, range) in (1..).zip(&candidate.access.ranges) {
         let range = keys.range(&range.start, Some(&range.end));
         passing = reader.scan(range, passing).await.map_err(engine_error)?;
         match passing.outcome {
             Outcome::Fine => {}
-            Outcome::TooWide => return Ok((Pass::TooWide, passing.passed)),Outcome::Malformed => return Err(corrupt("a row of an index")),
+            Outcome::TooWide => return Ok((Pass::TooWide { ranges: number }, passing.passed)),
+            Outcome::Malformed => return Err(corrupt("a row of an index")),
         }
         tokio::task::yield_now().await;
     }
