@@ -413,7 +413,7 @@ mod tests {
     async fn an_intersection_ends_when_the_time_is_up() {
         let schema = schema(&[("Name", ""), ("Text", "")]);
         let entity = |number: usize| {
-            let (name, text) = if number % 2 == 0 { ("a", "b") } else { ("b", "a") };
+            let (name, text) = if number.is_multiple_of(2) { ("a", "b") } else { ("b", "a") };
             let mut entity = EntityWriter::new();
             entity.push("Name", Value::String(name));
             entity.push("Text", Value::String(text));
