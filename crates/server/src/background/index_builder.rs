@@ -23,7 +23,9 @@ use crate::storage::catalogue::{Catalogue, Table};
 use crate::storage::index::backfill::{Chunk, ChunkKeys, ChunkOutcome, RowCount, rows_behind};
 use crate::storage::index::sketch::Sketch;
 use crate::storage::index::{BuildProgress, Entities, IndexRegistry, TableKey, definitions};
-use crate::storage::layout::{BuildRecord, IndexKeys, IndexRecord, Key, Record, TableRecord};
+use crate::storage::layout::{
+    BuildRecord, IndexKeys, IndexRecord, Key, Record, TableId, TableRecord,
+};
 use crate::storage::{Error, Result};
 
 /// Builds that go on at the same time: what they take of the committer is bounded.
@@ -215,8 +217,9 @@ impl Worker {
     async fn check_orphans(&mut self) -> Result<()> {
         for (number, entity_key) in self.shared.registry().take_orphans(&self.table) {
             let engine = &self.shared.engine;
-            if index_checks::is_orphan(engine, &self.table, number, &entity_key).await? {
-                self.fail(number, ORPHAN).await?;
+            let orphaned = index_checks::orphaned_in(engine, &self.table, number, &entity_key);
+            if let Some(table) = orphaned.await? {
+                self.fail(table, number, ORPHAN).await?;
             }
         }
         Ok(())
@@ -246,7 +249,7 @@ impl Worker {
         let _permit = shared.builds.acquire().await.expect("it is never closed");
         let definition = index.definition.parse();
         let Ok(definition) = definition else {
-            return self.fail(index.number, "its definition cannot be read").await;
+            return self.fail(record.id, index.number, "its definition cannot be read").await;
         };
         let (table, number) = (record.id, index.number);
         let statistics = shared.registry().statistics.of(table, number);
@@ -281,9 +284,9 @@ impl Worker {
                 Ok(ChunkOutcome::Violation) => {
                     let why =
                         format!("Two entities have the same values of {}.", definition.keys_text());
-                    return self.fail(number, &why).await;
+                    return self.fail(record.id, number, &why).await;
                 }
-                Err(Error::Corrupt(what)) => return self.fail(number, &what).await,
+                Err(Error::Corrupt(what)) => return self.fail(record.id, number, &what).await,
                 Err(error) => return Err(error),
             }
             self.pause(pace.rest(&shared.engine)).await;
@@ -356,13 +359,16 @@ impl Worker {
         Ok(())
     }
 
-    async fn fail(&mut self, number: u16, why: &str) -> Result<()> {
+    /// Takes an index out of use, unless the table was dropped meanwhile and this is another of its name.
+    async fn fail(&mut self, table: TableId, number: u16, why: &str) -> Result<()> {
         tracing::warn!(table = &*self.table.1, number, why, "an index has failed");
         let (why, now) = (why.to_owned(), self.shared.clock.now());
         let catalogue = &self.shared.catalogue;
         catalogue
             .change_schema(self.table.0, &self.table.1, move |record| {
-                definitions::fail(&mut record.indexes, number, &why, now);
+                if record.id == table {
+                    definitions::fail(&mut record.indexes, number, &why, now);
+                }
                 Ok(())
             })
             .await

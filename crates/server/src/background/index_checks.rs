@@ -10,7 +10,7 @@ use crate::storage::Result;
 use crate::storage::index::verify::{Verified, verify};
 use crate::storage::index::{IndexRegistry, TableKey, definitions};
 use crate::storage::layout::{
-    EntityKeys, IndexKeys, IndexRecord, Record, TableRecord, parts_and_suffix_of,
+    EntityKeys, IndexKeys, IndexRecord, Record, TableId, TableRecord, parts_and_suffix_of,
 };
 
 /// Differences that are told in words; the log of a check has more.
@@ -48,25 +48,25 @@ pub(super) async fn verify_index(
     Ok(())
 }
 
-/// Whether an index that queries use has a row for an entity that does not exist.
-pub(super) async fn is_orphan(
+/// The table in which an index that queries use has a row for an entity that does not exist; `None` if it has not.
+pub(super) async fn orphaned_in(
     engine: &AnyEngine,
     table: &TableKey,
     number: u16,
     entity_key: &[u8],
-) -> Result<bool> {
+) -> Result<Option<TableId>> {
     let snapshot = engine.snapshot().await?;
     // A table that is being swept has rows of one kind and none of the other, and is no table any more.
-    let Some(record) = record(&snapshot, table).await? else { return Ok(false) };
+    let Some(record) = record(&snapshot, table).await? else { return Ok(None) };
     let is_used = |index: &&IndexRecord| index.number == number && index.state.is_read();
-    let Some(index) = record.indexes.indexes.iter().find(is_used) else { return Ok(false) };
-    let Ok(definition) = index.definition.parse() else { return Ok(false) };
+    let Some(index) = record.indexes.indexes.iter().find(is_used) else { return Ok(None) };
+    let Ok(definition) = index.definition.parse() else { return Ok(None) };
     if snapshot.get(&EntityKeys::of(record.id).raw(entity_key)).await?.is_some() {
-        return Ok(false);
+        return Ok(None);
     }
     let search = RowOf { definition, entity_key: entity_key.to_vec(), is_found: false };
     let search = snapshot.scan(IndexKeys::of(record.id, number).all(), search).await?;
-    Ok(search.is_found)
+    Ok(search.is_found.then_some(record.id))
 }
 
 async fn record(reader: &impl Reader, table: &TableKey) -> Result<Option<TableRecord>> {

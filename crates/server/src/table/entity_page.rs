@@ -139,6 +139,16 @@ impl Page {
         }
     }
 
+    /// Until when it may go on.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Ends the page before an entity.
+    pub(crate) fn end_before(&mut self, entity_key: Vec<u8>) {
+        self.next = Some(entity_key);
+    }
+
     /// Ends it.
     ///
     /// # Errors

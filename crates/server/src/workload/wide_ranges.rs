@@ -1,84 +1,133 @@
 //! Which ranges of which indexes were found to be too wide a short while ago, so that not every query finds it out again.
+//!
+//! A range that had more rows than a query could pass says nothing of narrower ones, nor of a query that may pass more. It
+//! says that whatever contains it has so many rows as well.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tavola_wire::table::filter::Expr;
+use tavola_wire::table::index::AccessRange;
 
-use super::shape;
 use crate::storage::layout::TableId;
 
 /// Values change, and so does how many rows have one.
 const REMEMBERED: Duration = Duration::from_secs(60);
-/// Shapes that are remembered at a time. When there are more, all are forgotten: each costs one query a little.
-const SHAPES_MAX: usize = 4096;
+/// What is remembered of one index.
+const WIDE_PER_INDEX_MAX: usize = 8;
+/// Bytes of bounds that are remembered. When there are more, all are forgotten: each costs one query a little.
+const BYTES_MAX: usize = 1024 * 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct WideRanges {
-    shapes: Mutex<HashMap<(TableId, u16, u64), Instant>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_index: HashMap<(TableId, u16), Vec<Wide>>,
+    bytes: usize,
+}
+
+/// Ranges that have more rows together than this.
+#[derive(Debug)]
+struct Wide {
+    bounds: Vec<(Vec<u8>, Vec<u8>)>,
+    rows: u64,
+    since: Instant,
 }
 
 impl WideRanges {
-    pub(crate) fn remember(&self, table: TableId, index: u16, filter: &Expr) {
-        let mut shapes = self.lock();
-        if shapes.len() >= SHAPES_MAX {
-            shapes.clear();
+    /// Remembers that these ranges have more than so many rows.
+    pub(crate) fn remember(&self, table: TableId, index: u16, ranges: &[AccessRange], rows: u64) {
+        let bounds = ranges.iter().map(|range| (range.start.clone(), range.end.clone())).collect();
+        let wide = Wide { bounds, rows, since: Instant::now() };
+        let mut known = self.lock();
+        known.bytes += wide.bytes();
+        if known.bytes > BYTES_MAX {
+            *known = Known { bytes: wide.bytes(), ..Known::default() };
         }
-        shapes.insert((table, index, shape_of(filter)), Instant::now());
+        let of_index = known.by_index.entry((table, index)).or_default();
+        of_index.push(wide);
+        if of_index.len() > WIDE_PER_INDEX_MAX {
+            let oldest = of_index.remove(0);
+            known.bytes -= oldest.bytes();
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(TableId, u16, u64), Instant>> {
-        self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether these ranges surely have more rows than a query may pass.
+    pub(crate) fn knows(
+        &self,
+        table: TableId,
+        index: u16,
+        ranges: &[AccessRange],
+        rows_max: u64,
+    ) -> bool {
+        let known = self.lock();
+        let of_index = known.by_index.get(&(table, index)).map_or(&[][..], Vec::as_slice);
+        of_index.iter().any(|wide| {
+            wide.rows >= rows_max && wide.since.elapsed() < REMEMBERED && wide.is_in(ranges)
+        })
     }
 
-    pub(crate) fn knows(&self, table: TableId, index: u16, filter: &Expr) -> bool {
-        let mut shapes = self.lock();
-        if shapes.is_empty() {
-            return false;
-        }
-        let key = (table, index, shape_of(filter));
-        let is_fresh = shapes.get(&key).is_some_and(|since| since.elapsed() < REMEMBERED);
-        if !is_fresh {
-            shapes.remove(&key);
-        }
-        is_fresh
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A number for the filter without its literals.
-fn shape_of(filter: &Expr) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    shape::filter_text(filter).hash(&mut hasher);
-    hasher.finish()
+impl Wide {
+    fn bytes(&self) -> usize {
+        let of_bounds = self.bounds.iter().map(|(start, end)| start.len() + end.len());
+        size_of::<Self>() + of_bounds.sum::<usize>()
+    }
+
+    /// Whether ranges, which are sorted and disjoint, contain all of these.
+    fn is_in(&self, ranges: &[AccessRange]) -> bool {
+        self.bounds.iter().all(|(start, end)| {
+            let behind = ranges.partition_point(|range| range.start <= *start);
+            behind.checked_sub(1).is_some_and(|at| *end <= ranges[at].end)
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use tavola_wire::table::filter::parse;
-
     use super::*;
 
+    const TABLE: TableId = TableId(1);
+
+    fn range(start: &str, end: &str) -> AccessRange {
+        AccessRange { start: start.into(), end: end.into(), ordered: None }
+    }
+
     #[test]
-    fn shapes_are_without_literals() {
+    fn what_contains_a_wide_range_is_wide() {
         let wide = WideRanges::default();
-        let filter = |text: &str| parse(text).unwrap();
-        wide.remember(TableId(1), 1, &filter("Age gt 30"));
-        assert!(wide.knows(TableId(1), 1, &filter("Age gt 40")));
-        for other in ["Age gt 30L", "Age ge 30", "Name gt 30", "Age gt 30 and true"] {
-            assert!(!wide.knows(TableId(1), 1, &filter(other)), "{other}");
+        wide.remember(TABLE, 1, &[range("b", "d"), range("f", "g")], 100);
+        let knows = |ranges: &[AccessRange], rows_max| wide.knows(TABLE, 1, ranges, rows_max);
+        assert!(knows(&[range("b", "d"), range("f", "g")], 100));
+        assert!(knows(&[range("a", "h")], 100));
+        assert!(knows(&[range("a", "h")], 50));
+        // A query that may pass more, narrower ranges, other indexes.
+        assert!(!knows(&[range("a", "h")], 101));
+        for narrower in [&[range("b", "d")][..], &[range("b", "c"), range("f", "g")], &[]] {
+            assert!(!knows(narrower, 100), "{narrower:?}");
         }
-        assert!(!wide.knows(TableId(1), 2, &filter("Age gt 30")));
-        assert!(!wide.knows(TableId(2), 1, &filter("Age gt 30")));
+        assert!(!wide.knows(TABLE, 2, &[range("a", "h")], 100));
+        assert!(!wide.knows(TableId(2), 1, &[range("a", "h")], 100));
     }
 
     #[test]
     fn memory_is_bounded() {
         let wide = WideRanges::default();
-        for index in 0..=u16::try_from(SHAPES_MAX).unwrap() {
-            wide.remember(TableId(1), index, &Expr::ALL);
+        let long = "x".repeat(BYTES_MAX / 64);
+        for number in 0..1000 {
+            wide.remember(TABLE, number % 100, &[range(&long, &long)], 1);
+            assert!(wide.lock().bytes <= BYTES_MAX);
         }
-        assert!(wide.lock().len() <= SHAPES_MAX);
+        let known = wide.lock();
+        let bytes = known.by_index.values().flatten().map(Wide::bytes).sum::<usize>();
+        assert_eq!(known.bytes, bytes);
+        assert!(known.by_index.values().all(|of_index| of_index.len() <= WIDE_PER_INDEX_MAX));
     }
 }

@@ -103,7 +103,11 @@ impl Catalogue<Table> {
             return self.drop_view(account, &key_name, view, key, stored, now).await;
         }
         self.drop_named(account, name, now).await?;
-        self.indexes.set_indexes(account, &key_name, 0);
+        let (catalogue, key_name) = (Arc::clone(self), key_name.into_owned());
+        // The table is gone, whoever still waits for the answer.
+        let counted =
+            tokio::spawn(async move { catalogue.count_indexes(account, &key_name).await });
+        counted.await.unwrap_or_else(|interrupted| Err(Error::from(interrupted)))?;
         for index in &record.indexes.indexes {
             self.indexes.statistics.forget(record.id, index.number);
         }
@@ -188,6 +192,19 @@ impl Catalogue<Table> {
         Ok(())
     }
 
+    /// Notes how many indexes a table has, after a change. Changes may come here in another order than that in which they
+    /// were made, so that what is stored by now is counted, by one after the other.
+    async fn count_indexes(&self, account: AccountId, name: &str) -> Result<()> {
+        let _one_after_the_other = self.indexes.counting.lock().await;
+        let count = match self.table_record(account, name).await {
+            Ok(record) => definitions::names(&record.indexes).len(),
+            Err(Error::NotFound) => 0,
+            Err(error) => return Err(error),
+        };
+        self.indexes.set_indexes(account, name, count);
+        Ok(())
+    }
+
     async fn read_for_change(&self, account: AccountId, name: &str) -> Result<Stored> {
         let key = TableRecord::key(account, name);
         let stored = self.engine.get(&key).await?.ok_or(Error::NotFound)?;
@@ -250,15 +267,16 @@ impl Catalogue<Table> {
         // Only a new index takes room; whatever else changes must be possible when there is none.
         swap.frees_space = after.indexes.last_number == before.record.indexes.last_number;
         let is_swapped = self.engine.transact(swap).await;
-        let mut cache = self.cache_mut();
-        cache.forget(account, name);
-        for view in views_before.keys().chain(views_after.keys()) {
-            cache.forget(account, view);
+        {
+            let mut cache = self.cache_mut();
+            cache.forget(account, name);
+            for view in views_before.keys().chain(views_after.keys()) {
+                cache.forget(account, view);
+            }
         }
-        drop(cache);
         let is_swapped = is_swapped?;
         if is_swapped {
-            self.indexes.set_indexes(account, name, definitions::names(&after.indexes).len());
+            self.count_indexes(account, name).await?;
             if definitions::has_work(&after.indexes) {
                 self.indexes.add_work(account, name);
             }

@@ -9,6 +9,8 @@
 //!
 //! A new definition under an old name is a new index beside the old one, which takes its place when it is readable.
 
+use std::collections::BTreeSet;
+
 use tavola_wire::Ticks;
 use tavola_wire::table::index::{Include, IndexDefinition};
 
@@ -18,6 +20,8 @@ use crate::storage::layout::{DefinitionTexts, IndexList, IndexRecord, IndexState
 pub(crate) const INDEXES_PER_TABLE_MAX: usize = 16;
 /// Those of them that have a copy of the whole entity.
 pub(crate) const COPYING_INDEXES_PER_TABLE_MAX: usize = 3;
+/// How many times as many are kept at a time at most, where definitions are replaced or dropped and not gone yet.
+const KEPT_FACTOR: usize = 2;
 /// Definitions of all tables of an account: their tables are kept in mind.
 pub(crate) const DEFINITIONS_PER_ACCOUNT_MAX: usize = 1000;
 
@@ -238,23 +242,37 @@ pub(crate) fn readable_before<'a>(
     list.indexes.iter().find(is_readable)
 }
 
+/// Counts names, and what writers keep under them: a definition that is used until another one is built, or that is going.
 fn check_limits(
     list: &IndexList,
     name: &str,
     definition: &IndexDefinition,
 ) -> Result<(), LimitError> {
-    let others: Vec<_> = names(list).into_iter().filter(|other| *other != name).collect();
-    if others.len() >= INDEXES_PER_TABLE_MAX {
+    let goes_now =
+        latest(list, name).filter(|it| state_when_dropped(it.state) == IndexState::Dropped);
+    let goes_now = goes_now.map(|index| index.number);
+    let is_counted = |index: &&IndexRecord| is_kept(index.state) && Some(index.number) != goes_now;
+    let kept: Vec<_> = list.indexes.iter().filter(is_counted).collect();
+    let others = names(list).into_iter().filter(|other| *other != name);
+    if others.count() >= INDEXES_PER_TABLE_MAX || kept.len() >= KEPT_FACTOR * INDEXES_PER_TABLE_MAX
+    {
         return Err(LimitError::Indexes);
     }
-    let copies = |name: &&&str| {
-        latest(list, name).is_some_and(|index| index.definition.include.trim() == "*")
-    };
-    let copying = others.iter().filter(copies).count();
-    if definition.include == Include::All && copying >= COPYING_INDEXES_PER_TABLE_MAX {
+    let copying = || kept.iter().filter(|index| index.definition.include.trim() == "*");
+    let others = copying().filter(|index| index.name != name && index.state.is_named());
+    let others: BTreeSet<&str> = others.map(|index| &*index.name).collect();
+    if definition.include == Include::All
+        && (others.len() >= COPYING_INDEXES_PER_TABLE_MAX
+            || copying().count() >= KEPT_FACTOR * COPYING_INDEXES_PER_TABLE_MAX)
+    {
         return Err(LimitError::CopyingIndexes);
     }
     Ok(())
+}
+
+/// Whether writers add rows to it, or soon will.
+fn is_kept(state: IndexState) -> bool {
+    state.is_written() || state == IndexState::DeleteOnly
 }
 
 fn push(
@@ -498,5 +516,55 @@ mod tests {
             declare(&mut list, "B", &definition("A", ""), None, NOW),
             Err(LimitError::Numbers)
         );
+    }
+
+    /// What is used until a new definition is built is written all the while, even if that never comes.
+    #[test]
+    fn limits_count_what_is_written() {
+        let mut list = IndexList::default();
+        let copying = |list: &mut IndexList, name: &str, keys: &str| {
+            declare(list, name, &definition(keys, "*"), None, NOW)
+        };
+        let names = ["A0", "A1", "A2"];
+        names.iter().for_each(|name| copying(&mut list, name, "A").unwrap());
+        settle(&mut list);
+        for name in names {
+            declared(&mut list, name, "B");
+            let number = latest(&list, name).unwrap().number;
+            for _ in 0..2 {
+                let seen = list.clone();
+                advance(&mut list, &seen, NOW);
+            }
+            fail(&mut list, number, "why", NOW);
+        }
+        assert_eq!(copying(&mut list, "B", "A"), Err(LimitError::CopyingIndexes));
+        // Each may have one definition more, while it is built.
+        names.iter().for_each(|name| copying(&mut list, name, "C").unwrap());
+        // Instead of the one that is not built yet.
+        copying(&mut list, "A0", "D").unwrap();
+        let kept = list.indexes.iter().filter(|index| is_kept(index.state)).count();
+        assert_eq!(kept, 2 * COPYING_INDEXES_PER_TABLE_MAX);
+        settle(&mut list);
+        copying(&mut list, "A0", "E").unwrap();
+    }
+
+    /// A query of long ago may hold up what is dropped.
+    #[test]
+    fn what_is_going_is_counted() {
+        let mut list = IndexList::default();
+        for _ in 0..2 * COPYING_INDEXES_PER_TABLE_MAX {
+            declare(&mut list, "A", &definition("A", "*"), None, NOW).unwrap();
+            let number = list.last_number;
+            for _ in 0..2 {
+                let seen = list.clone();
+                take_next_states(&mut list, &seen, NOW, |state| state != IndexState::Retiring);
+            }
+            finish_build(&mut list, number, NOW);
+            drop_index(&mut list, "A", NOW);
+        }
+        let one_more = declare(&mut list, "A", &definition("A", "*"), None, NOW);
+        assert_eq!(one_more, Err(LimitError::CopyingIndexes));
+        settle(&mut list);
+        declare(&mut list, "A", &definition("A", "*"), None, NOW).unwrap();
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct IndexRegistry {
     pub builds: Arc<Builds>,
     /// Told when there is work.
     pub work_signal: Arc<Notify>,
+    /// Held while the indexes of a table are read and their number is noted.
+    pub counting: tokio::sync::Mutex<()>,
     tables: Mutex<Tables>,
 }
 

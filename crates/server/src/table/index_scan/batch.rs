@@ -39,7 +39,12 @@ impl Batch {
     /// Where the next batch begins; `None` if there are no more rows.
     pub(crate) fn next_position(&self) -> Option<Vec<u8>> {
         let (last, _) = self.rows.last().filter(|_| self.is_full)?;
-        Some([last, &[0][..]].concat())
+        Some(Self::behind(last))
+    }
+
+    /// Where to read on behind a row.
+    pub(crate) fn behind(row_key: &[u8]) -> Vec<u8> {
+        [row_key, &[0]].concat()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The indexes of a table that can find the rows of a filter, and which of them is taken.
 //!
 //! There is no cost model: more leading parts that are compared for equality come first, then rows that are in the order
-//! of entity keys, then rows that need no look-up, then fewer ranges. What this does not foresee is noticed while the rows are read.
+//! of entity keys, then what is between two values before what is on one side of one, and that before what `ne` leaves, then
+//! rows that need no look-up, then fewer ranges. What this does not foresee is noticed while the rows are read.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub(super) struct Candidate {
 pub(super) enum Coverage {
     /// Only where the entity is.
     Keys,
-    /// Everything, in its key.
+    /// Everything, in its key: one property at most, for the key does not know their order.
     Parts,
     /// Everything, in a copy.
     Copy,
@@ -120,7 +121,8 @@ impl Candidate {
     fn rank(&self) -> impl Ord + use<> {
         let access = &self.access;
         let order = (Reverse(access.leading_points), Reverse(access.is_ordered()));
-        (order, Reverse(self.is_covering()), access.ranges.len())
+        let ranges = (access.intervals, access.ranges.len());
+        (order, access.width, Reverse(self.is_covering()), ranges)
     }
 }
 
@@ -188,12 +190,64 @@ fn coverage(definition: &IndexDefinition, wanted: Wanted<'_>) -> Coverage {
     match &definition.include {
         Include::All => Coverage::Copy,
         Include::Names(_) if covers_all(&|name| definition.covers(name)) => Coverage::Copy,
-        // The ETag that other levels show is made of the timestamp, which the key has not.
+        // The ETag that other levels show is made of the timestamp, which the key has not. It does not say either in which
+        // order the entity has its properties.
         Include::Nothing
-            if wanted.format.level() == MetadataLevel::None && covers_all(&is_in_key) =>
+            if wanted.format.level() == MetadataLevel::None
+                && shown_properties(wanted.format) <= 1
+                && covers_all(&is_in_key) =>
         {
             Coverage::Parts
         }
         Include::Names(_) | Include::Nothing => Coverage::Keys,
+    }
+}
+
+/// Properties that a `$select` names beside the two keys, which stand in front of all others.
+fn shown_properties(format: &EntityFormat) -> usize {
+    let names = format.selected().unwrap_or_default();
+    names.iter().filter(|name| !matches!(name.as_str(), "PartitionKey" | "RowKey")).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests_support::{candidates, schema};
+
+    /// The names of what serves a filter, the best first.
+    fn ranked(indexes: &[(&str, &str)], filter: &str) -> Vec<String> {
+        let schema = schema(indexes);
+        let found = candidates(&schema, filter, None);
+        found.iter().map(|it| it.index().name.clone()).collect()
+    }
+
+    #[test]
+    fn what_is_narrow_comes_first() {
+        let both = [("LastName", ""), ("Score", "")];
+        let between = "Score ge 100 and Score lt 110";
+        for other in ["LastName gt 'a'", "LastName ne 'a'"] {
+            let found = ranked(&both, &format!("{other} and {between}"));
+            assert_eq!(found, ["Score", "LastName"], "{other}");
+        }
+        assert_eq!(ranked(&both, "LastName ne 'a' and Score gt 3")[0], "Score");
+        assert_eq!(ranked(&both, &format!("LastName eq 'a' and {between}"))[0], "LastName");
+        assert_eq!(ranked(&[("A", ""), ("B", "*")], "A gt 1 and B gt 1"), ["B", "A"]);
+        assert_eq!(ranked(&[("A", ""), ("B", "")], "A eq 1 and B eq 'x'"), ["B", "A"]);
+    }
+
+    #[test]
+    fn rows_of_keys_alone_answer_one_property() {
+        let schema = schema(&[("Town,Age", ""), ("Town", "Age,Name")]);
+        let covering = |select: &str| {
+            let found = candidates(&schema, "Town eq 'X'", Some(select));
+            let mut names: Vec<_> =
+                found.iter().filter(|it| it.is_covering()).map(|it| &*it.index().name).collect();
+            names.sort_unstable();
+            names.join(" ")
+        };
+        assert_eq!(covering("PartitionKey,RowKey"), "Town Town,Age");
+        assert_eq!(covering("RowKey,Age"), "Town Town,Age");
+        assert_eq!(covering("Town,Age"), "Town");
+        assert_eq!(covering("Town,Name"), "Town");
+        assert_eq!(covering("Timestamp"), "Town");
     }
 }

@@ -12,9 +12,14 @@ mod entry;
 mod explain;
 mod ordered;
 mod orphan;
+mod room;
+mod smallest;
 mod sorted;
+#[cfg(test)]
+mod tests_support;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tavola_engine::{Engine, Reader, Visitor};
 use tavola_wire::explain::{How, Reason};
@@ -25,8 +30,8 @@ use self::base::{after, scan_rows};
 use self::batch::FIRST_ROWS;
 use self::candidate::{Candidate, Candidates, Wanted};
 use self::entry::Entry;
-use self::ordered::{Merged, Ordered};
-use self::sorted::{Pass, PassLimits, is_in, rows_worth};
+use self::ordered::{Merged, Ordered, ReadAhead};
+use self::sorted::{Pass, PassLimits, is_in, next_span, rows_worth};
 use super::entity_page::Page;
 use crate::context::RequestContext;
 use crate::error::{Result, engine_error};
@@ -53,8 +58,14 @@ const LOOK_ROWS_MAX: u64 = 512;
 const SCAN_ROWS_MAX: u64 = 4096;
 /// One look-up costs as much as this many rows of a scan.
 const ROWS_PER_LOOK_UP: u64 = 13;
+/// An index row of many ranges that has all that is asked costs as much as this many.
+const ROWS_PER_COPY: u64 = 2;
+/// Ranges that are read without comparing them with a scan first.
+const RANGES_UNCOMPARED: usize = 16;
 /// Look-ups between two moments at which other requests of the thread get their turn.
 const LOOK_UPS_PER_YIELD: u64 = 32;
+/// Unordered ranges that are tried: each that is too wide costs up to half of what a scan does.
+const SORTED_MAX: usize = 2;
 /// Passes over an unordered range for one page.
 const PASSES_MAX: usize = 3;
 
@@ -96,7 +107,7 @@ pub(crate) fn choose(
             let second = best.find(|it| it.access.is_ordered() && !first.is_covering());
             Way::Ordered(vec![first], second)
         }
-        Some(first) => Way::Sorted(first),
+        Some(first) => Way::Sorted(std::iter::once(first).chain(best).take(SORTED_MAX).collect()),
     };
     Ok(Choice { way, used })
 }
@@ -110,7 +121,8 @@ pub(crate) struct Choice {
 enum Way {
     /// The rows of all of them, merged, and perhaps only those that another index has too.
     Ordered(Vec<Candidate>, Option<Candidate>),
-    Sorted(Candidate),
+    /// The first of them whose range is not too wide.
+    Sorted(Vec<Candidate>),
 }
 
 /// Fills the page. Index rows and entities are read from one state.
@@ -139,7 +151,7 @@ pub(crate) async fn fill(
     }
     match way {
         Way::Ordered(candidates, second) => run.ordered(&candidates, second.as_ref()).await?,
-        Way::Sorted(candidate) => run.sorted(&candidate).await?,
+        Way::Sorted(candidates) => run.first_sorted(&candidates).await?,
     }
     if !run.is_done() {
         run.scan(u64::MAX).await?;
@@ -166,6 +178,18 @@ struct Run<'r, R> {
 impl<R: Reader> Run<'_, R> {
     fn is_done(&self) -> bool {
         self.is_at_end || self.page.as_ref().is_none_or(|page| page.is_done())
+    }
+
+    fn deadline(&self) -> Instant {
+        self.page.as_ref().expect("it is here between scans").deadline()
+    }
+
+    /// There are no more, or there is no time for more.
+    fn end(&mut self, late_at: Option<Vec<u8>>) {
+        match (late_at, &mut self.page) {
+            (Some(next), Some(page)) => page.end_before(next),
+            _ => self.is_at_end = true,
+        }
     }
 
     fn index_keys(&self, number: u16) -> IndexKeys {
@@ -214,18 +238,23 @@ impl<R: Reader> Run<'_, R> {
         let is_common = second.is_none() && candidates.iter().any(has_common_value);
         let (first_rows, first_look) =
             if is_common { (FIRST_ROWS, COMMON_FIRST_LOOK) } else { (BATCH_ROWS, FIRST_LOOK) };
+        let ahead = ReadAhead { top: self.query.top, first_rows };
         let merged = |candidates: &[Candidate]| {
-            Merged::new(candidates, first_rows, |number| self.index_keys(number))
+            let memory = self.context.state.memory_budget.reservation();
+            Merged::new(candidates, ahead, memory, |number| self.index_keys(number))
         };
         let second_side = second.map(|second| merged(std::slice::from_ref(second)));
-        let mut entries = Ordered::new(merged(candidates), second_side);
+        let mut entries = Ordered::new(merged(candidates), second_side, self.deadline());
         let ranges: usize = candidates.iter().map(|it| it.access.ranges.len()).sum();
         self.note(if ranges > 1 { How::Merged } else { How::Ordered }, candidates);
+        if ranges > RANGES_UNCOMPARED && !self.query.hint.is_forced() {
+            self.scan_before(ranges).await?;
+        }
         let is_compared = !self.used.is_covering && !self.query.hint.is_forced();
         let (mut look_ups, mut look_gap, mut next_look) = (0, first_look, first_look);
         while !self.is_done() {
             let Some(entry) = entries.next(self.reader, &self.from).await? else {
-                self.is_at_end = true;
+                self.end(entries.late_at.take());
                 break;
             };
             if !is_in(self.query.spans, &entry.entity_key) {
@@ -239,7 +268,8 @@ impl<R: Reader> Run<'_, R> {
             }
             // The rest of a short list is looked up sooner than anything is compared.
             if is_compared && look_ups >= next_look && !entries.is_read() {
-                self.scan_while_cheaper((LOOK_ROWS_SHARE * look_gap).min(LOOK_ROWS_MAX)).await?;
+                let first_rows = (LOOK_ROWS_SHARE * look_gap).min(LOOK_ROWS_MAX);
+                self.scan_while_cheaper(&mut entries, first_rows).await?;
                 look_gap = (LOOK_GROWTH * look_gap).min(LOOK_GAP_MAX);
                 next_look = look_ups + look_gap;
             }
@@ -257,19 +287,40 @@ impl<R: Reader> Run<'_, R> {
 
     /// Goes to the first span behind a key that is in none.
     fn skip_to_span(&mut self, key: &[u8]) {
-        let behind = self.query.spans.partition_point(|span| *span.start <= *key);
-        match self.query.spans.get(behind) {
+        match next_span(self.query.spans, key) {
             Some(span) => self.from = span.start.clone(),
             None => self.is_at_end = true,
         }
     }
 
-    /// Reads in order for as long as that finds matches sooner than look-ups do.
-    async fn scan_while_cheaper(&mut self, first_rows: u64) -> Result<()> {
+    /// Many ranges cost as many look-ups before the first entity is found: where there are matches enough, a page is sooner full.
+    async fn scan_before(&mut self, ranges: usize) -> Result<()> {
+        let rows_per_match = if self.used.is_covering { ROWS_PER_COPY } else { ROWS_PER_LOOK_UP };
+        let mut rows_max = LOOK_ROWS_SHARE * ranges as u64;
+        while !self.is_done() {
+            let (rows, matches) = self.scan(rows_max.min(SCAN_ROWS_MAX)).await?;
+            if matches * rows_per_match < rows {
+                break;
+            }
+            rows_max *= LOOK_GROWTH;
+        }
+        Ok(())
+    }
+
+    /// Reads in order for as long as that gets on sooner than look-ups do: as long as there are more entries among the rows
+    /// than could be looked up in that time, be they matches or not.
+    async fn scan_while_cheaper(&mut self, entries: &mut Ordered, first_rows: u64) -> Result<()> {
         let mut rows_max = first_rows;
         while !self.is_done() {
+            let begin = self.from.clone();
             let (rows, matches) = self.scan(rows_max).await?;
-            if matches * ROWS_PER_LOOK_UP < rows {
+            if self.is_done() {
+                break;
+            }
+            let enough = rows.div_ceil(ROWS_PER_LOOK_UP);
+            let is_cheaper = matches >= enough
+                || entries.has(enough, self.reader, &begin, &self.from, self.query.spans).await?;
+            if !is_cheaper {
                 break;
             }
             // Where most rows match, the scan will go on, and not in many small steps.
@@ -280,15 +331,26 @@ impl<R: Reader> Run<'_, R> {
         Ok(())
     }
 
-    async fn sorted(&mut self, candidate: &Candidate) -> Result<()> {
+    async fn first_sorted(&mut self, candidates: &[Candidate]) -> Result<()> {
+        for candidate in candidates {
+            if self.is_done() || self.sorted(candidate).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether its range was short enough.
+    async fn sorted(&mut self, candidate: &Candidate) -> Result<bool> {
         let (state, index) = (self.context.state, candidate.index());
         let (table, is_forced) = (self.table.id, self.query.hint.is_forced());
-        if !is_forced && state.workload.wide_ranges.knows(table, index.number, self.query.filter) {
+        let (wide_ranges, ranges) = (&state.workload.wide_ranges, &candidate.access.ranges[..]);
+        let rows_max = rows_worth(self.query.top, index.statistics.rows());
+        if !is_forced && wide_ranges.knows(table, index.number, ranges, rows_max) {
             self.used.not_used.push((index.name.clone(), Reason::TooWide));
-            return Ok(());
+            return Ok(false);
         }
         let spans: Arc<[Span]> = self.query.spans.into();
-        let rows_max = rows_worth(self.query.top, index.statistics.rows());
         for _ in 0..PASSES_MAX {
             if self.is_done() {
                 break;
@@ -303,16 +365,19 @@ impl<R: Reader> Run<'_, R> {
             let (pass, passed) =
                 sorted::pass(self.reader, candidate, keys, &spans, limits, memory).await?;
             self.used.entries += passed;
-            let Pass::Found { entries, is_all } = pass else {
-                state.workload.wide_ranges.remember(table, index.number, self.query.filter);
-                self.used.not_used.push((index.name.clone(), Reason::TooWide));
-                break;
+            let (entries, is_all, _memory) = match pass {
+                Pass::Found { entries, is_all, memory } => (entries, is_all, memory),
+                Pass::TooWide { ranges: passed } => {
+                    wide_ranges.remember(table, index.number, &ranges[..passed], rows_max);
+                    self.used.not_used.push((index.name.clone(), Reason::TooWide));
+                    return Ok(false);
+                }
             };
             self.note(How::Sorted, std::slice::from_ref(candidate));
             self.show_all(entries).await?;
             self.is_at_end |= is_all && !self.is_done();
         }
-        Ok(())
+        Ok(true)
     }
 
     async fn show_all(&mut self, entries: Vec<Entry>) -> Result<()> {

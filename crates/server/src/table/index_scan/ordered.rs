@@ -5,15 +5,28 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::time::Instant;
 
 use tavola_engine::Reader;
+use tavola_wire::table::filter::Span;
 use tavola_wire::table::index::{AccessRange, RowRef};
 
+use super::base::after;
 use super::batch::{BATCH_ROWS, Batch};
 use super::candidate::{Candidate, Coverage};
 use super::entry::Entry;
+use super::room::Room;
+use super::sorted::{is_in, next_span};
 use crate::error::{Result, corrupt};
+use crate::net::memory_budget::Reservation;
 use crate::storage::layout::IndexKeys;
+
+/// Rows that all ranges together read first at least: as much as a few ranges always may.
+const ROWS_AHEAD_MIN: usize = 4 * BATCH_ROWS;
+/// A range that has come to the end of a batch reads so many times as much.
+const BATCH_GROWTH: usize = 4;
+/// Ranges whose first rows are read between two moments at which other requests of the thread get their turn.
+const STREAMS_PER_YIELD: usize = 16;
 
 /// Ranges of one or several indexes, merged. A key that several have comes once.
 pub(super) struct Merged {
@@ -21,8 +34,27 @@ pub(super) struct Merged {
     /// The first key of each stream that has one.
     heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
     has_begun: bool,
+    /// What the buffers of all of them may hold.
+    room: Room,
     /// Rows read so far.
     pub entries: u64,
+}
+
+/// How much is read ahead.
+#[derive(Clone, Copy)]
+pub(super) struct ReadAhead {
+    /// Entities that the page may hold.
+    pub top: usize,
+    /// Rows of the first batch of a range at most.
+    pub first_rows: usize,
+}
+
+impl ReadAhead {
+    /// Rows of the first batch of each of so many ranges: together somewhat more than the page needs.
+    fn rows_of_each(self, ranges: usize) -> usize {
+        let rows = (2 * self.top).max(ROWS_AHEAD_MIN) / ranges.max(1);
+        rows.clamp(1, self.first_rows)
+    }
 }
 
 /// One range.
@@ -40,9 +72,12 @@ struct Stream {
 impl Merged {
     pub(super) fn new(
         candidates: &[Candidate],
-        first_rows: usize,
+        ahead: ReadAhead,
+        memory: Reservation,
         keys: impl Fn(u16) -> IndexKeys,
     ) -> Self {
+        let ranges = candidates.iter().map(|it| it.access.ranges.len()).sum();
+        let batch_rows = ahead.rows_of_each(ranges);
         let streams = candidates.iter().flat_map(|candidate| {
             let keys = keys(candidate.index().number);
             candidate.access.ranges.iter().map(move |range| Stream {
@@ -51,10 +86,16 @@ impl Merged {
                 position: Some(range.start.clone()),
                 range: range.clone(),
                 buffer: VecDeque::new(),
-                batch_rows: first_rows,
+                batch_rows,
             })
         });
-        Self { streams: streams.collect(), heads: BinaryHeap::new(), has_begun: false, entries: 0 }
+        Self {
+            streams: streams.collect(),
+            heads: BinaryHeap::new(),
+            has_begun: false,
+            room: Room::new(memory),
+            entries: 0,
+        }
     }
 
     /// The stream with the first entry from `from` on. It comes again unless a later one is asked for.
@@ -62,6 +103,9 @@ impl Merged {
         if !std::mem::replace(&mut self.has_begun, true) {
             for number in 0..self.streams.len() {
                 self.advance(reader, number, from).await?;
+                if (number + 1).is_multiple_of(STREAMS_PER_YIELD) {
+                    tokio::task::yield_now().await;
+                }
             }
         }
         while let Some(Reverse((key, number))) = self.heads.peek() {
@@ -81,7 +125,7 @@ impl Merged {
 
     /// Takes the first entry of a stream. Its key stays among the heads until a later one is asked for.
     fn take(&mut self, number: usize) -> Option<Entry> {
-        self.streams[number].buffer.pop_front()
+        self.streams[number].take(&mut self.room)
     }
 
     /// Whether everything there is has been read already.
@@ -91,7 +135,7 @@ impl Merged {
 
     async fn advance(&mut self, reader: &impl Reader, number: usize, from: &[u8]) -> Result<()> {
         let stream = &mut self.streams[number];
-        self.entries += stream.seek(reader, from).await?;
+        self.entries += stream.seek(reader, from, &mut self.room).await?;
         if let Some(entry) = stream.buffer.front() {
             self.heads.push(Reverse((entry.entity_key.clone(), number)));
         }
@@ -101,11 +145,11 @@ impl Merged {
 
 impl Stream {
     /// Makes an entry from `from` on the first of the buffer, if there is one: the rows read for it.
-    async fn seek(&mut self, reader: &impl Reader, from: &[u8]) -> Result<u64> {
+    async fn seek(&mut self, reader: &impl Reader, from: &[u8], room: &mut Room) -> Result<u64> {
         let mut rows = 0;
         loop {
             while self.buffer.front().is_some_and(|entry| *entry.entity_key < *from) {
-                self.buffer.pop_front();
+                self.take(room);
             }
             if !self.buffer.is_empty() {
                 return Ok(rows);
@@ -113,8 +157,14 @@ impl Stream {
             let Some(position) = self.position.take().and_then(|it| self.skip(it, from)) else {
                 return Ok(rows);
             };
-            rows += self.load(reader, &position).await?;
+            rows += self.load(reader, &position, room).await?;
         }
+    }
+
+    fn take(&mut self, room: &mut Room) -> Option<Entry> {
+        let entry = self.buffer.pop_front()?;
+        room.give_back(entry.bytes());
+        Some(entry)
     }
 
     /// Where to read on for entities from `from` on; `None` if the range has none.
@@ -127,31 +177,53 @@ impl Stream {
         Some(position.max([&self.range.start[..], suffix].concat()))
     }
 
-    async fn load(&mut self, reader: &impl Reader, position: &[u8]) -> Result<u64> {
-        let needs_values =
-            self.candidate.index().definition.unique || self.candidate.coverage == Coverage::Copy;
+    async fn load(
+        &mut self,
+        reader: &impl Reader,
+        position: &[u8],
+        room: &mut Room,
+    ) -> Result<u64> {
+        let has_copies = self.candidate.coverage == Coverage::Copy && !room.is_full;
+        let needs_values = self.candidate.index().definition.unique || has_copies;
         let range = self.keys.range(position, Some(&self.range.end));
         let batch = Batch::read(reader, range, needs_values, self.batch_rows).await?;
-        self.batch_rows = BATCH_ROWS;
+        self.batch_rows = (BATCH_GROWTH * self.batch_rows).min(BATCH_ROWS);
         self.position = batch.next_position();
-        let rows = batch.rows.len() as u64;
-        for (key, value) in &batch.rows {
+        for (number, (key, value)) in (1..).zip(&batch.rows) {
             let row = RowRef::read(&self.candidate.index().definition, key, value)
                 .ok_or_else(|| corrupt("a row of an index"))?;
-            self.buffer.push_back(Entry::of(&self.candidate, row));
+            let mut entry = Entry::of(&self.candidate, row);
+            if !has_copies && self.candidate.coverage == Coverage::Copy {
+                entry.entity = None;
+            }
+            let has_room = room.take_for(&mut entry);
+            self.buffer.push_back(entry);
+            // The others are read again when their turn comes.
+            if !has_room && number < batch.rows.len() {
+                (self.position, self.batch_rows) = (Some(Batch::behind(key)), number);
+                return Ok(number as u64);
+            }
         }
-        Ok(rows)
+        Ok(batch.rows.len() as u64)
     }
 }
 
 /// Steps after which an intersection settles for one of its sides.
 const INTERSECTION_STEPS: u32 = 4096;
 
+/// Steps between two looks at the clock, at which other requests of the thread get their turn, too.
+const STEPS_PER_TIME_CHECK: u32 = 64;
+
 /// Entries of one index, or those that two have in common.
 pub(super) struct Ordered {
     first: Merged,
     second: Option<Merged>,
     steps: u32,
+    deadline: Instant,
+    /// What comes next, if the time was up before it was known whether both sides have it.
+    pub late_at: Option<Vec<u8>>,
+    /// An entry that was taken before its turn.
+    next: Option<Entry>,
     /// Rows read of a side that was given up.
     given_up: u64,
     pub is_intersected: bool,
@@ -160,8 +232,18 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    pub(super) fn new(first: Merged, second: Option<Merged>) -> Self {
-        Self { first, second, steps: 0, given_up: 0, is_intersected: false, is_second_alone: false }
+    pub(super) fn new(first: Merged, second: Option<Merged>, deadline: Instant) -> Self {
+        Self {
+            first,
+            second,
+            steps: 0,
+            deadline,
+            late_at: None,
+            next: None,
+            given_up: 0,
+            is_intersected: false,
+            is_second_alone: false,
+        }
     }
 
     pub(super) fn entries(&self) -> u64 {
@@ -174,12 +256,19 @@ impl Ordered {
         self.first.is_read()
     }
 
-    /// Takes the first entry from `from` on. What is asked for next must be later.
+    /// Takes the first entry from `from` on. What is asked for next must be later. There is none either if the time is up: see
+    /// `late_at`.
     pub(super) async fn next(
         &mut self,
         reader: &impl Reader,
         from: &[u8],
     ) -> Result<Option<Entry>> {
+        self.late_at = None;
+        if let Some(next) = self.next.take()
+            && *next.entity_key >= *from
+        {
+            return Ok(Some(next));
+        }
         let mut from = Cow::Borrowed(from);
         loop {
             let Some(stream) = self.first.seek(reader, &from).await? else { return Ok(None) };
@@ -196,7 +285,41 @@ impl Ordered {
                 return Ok(self.first.take(stream));
             }
             from = Cow::Owned(other_key.to_vec());
+            if self.steps.is_multiple_of(STEPS_PER_TIME_CHECK) {
+                tokio::task::yield_now().await;
+                if Instant::now() >= self.deadline {
+                    self.late_at = Some(from.into_owned());
+                    return Ok(None);
+                }
+            }
         }
+    }
+
+    /// Whether there are so many entries from one key on and before another, in the spans. They do not come again.
+    pub(super) async fn has(
+        &mut self,
+        enough: u64,
+        reader: &impl Reader,
+        from: &[u8],
+        until: &[u8],
+        spans: &[Span],
+    ) -> Result<bool> {
+        let (mut from, mut counted) = (from.to_vec(), 0);
+        while counted < enough {
+            let Some(entry) = self.next(reader, &from).await? else { return Ok(false) };
+            if *entry.entity_key >= *until {
+                self.next = Some(entry);
+                return Ok(false);
+            }
+            if is_in(spans, &entry.entity_key) {
+                counted += 1;
+                from = after(&entry.entity_key);
+            } else {
+                let Some(span) = next_span(spans, &entry.entity_key) else { return Ok(false) };
+                from = span.start.clone();
+            }
+        }
+        Ok(true)
     }
 
     /// Goes on with one side alone if the first rows read of it are all there are, or if both are long: to look up a few is
@@ -213,5 +336,104 @@ impl Ordered {
             self.second = None;
         }
         self.second.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tavola_wire::table::stored::{EntityWriter, Value};
+
+    use super::super::tests_support::{TABLE, candidates, engine_with_rows, schema};
+    use super::*;
+    use crate::net::memory_budget::MemoryBudget;
+
+    const MIB: usize = 1024 * 1024;
+
+    #[test]
+    fn many_ranges_read_little_each() {
+        let rows = |top, first_rows, ranges| ReadAhead { top, first_rows }.rows_of_each(ranges);
+        assert_eq!([1, 3, 256].map(|ranges| rows(1000, BATCH_ROWS, ranges)), [64, 64, 7]);
+        assert_eq!([1, 3, 256].map(|ranges| rows(1, BATCH_ROWS, ranges)), [64, 64, 1]);
+        assert_eq!(rows(1000, 16, 3), 16);
+        assert_eq!(rows(1000, 16, 0), 16);
+    }
+
+    fn named(name: &str, bytes: usize) -> Vec<u8> {
+        let mut entity = EntityWriter::new();
+        entity.push("Name", Value::String(name));
+        entity.push("Text", Value::String(&"x".repeat(bytes)));
+        entity.finish()
+    }
+
+    /// All entries with a copy or without, and the most bytes of copies that were held at a time.
+    async fn merged(budget: &Arc<MemoryBudget>) -> (Vec<bool>, usize) {
+        let schema = schema(&[("Name", "*")]);
+        let entity =
+            |number: usize| (format!("{number:03}"), named(&format!("v{}", number % 100), 100_000));
+        let engine = engine_with_rows(&schema, (0..200).map(entity)).await;
+        let names: Vec<_> = (0..100).map(|number| format!("Name eq 'v{number}'")).collect();
+        let candidates = candidates(&schema, &names.join(" or "), None);
+        let ahead = ReadAhead { top: 1000, first_rows: BATCH_ROWS };
+        let keys = |number| IndexKeys::of(TABLE, number);
+        let mut merged = Merged::new(&candidates, ahead, budget.reservation(), keys);
+        let (mut from, mut found, mut most) = (Vec::new(), Vec::new(), 0);
+        while let Some(stream) = merged.seek(&engine, &from).await.unwrap() {
+            let buffers = merged.streams.iter().flat_map(|stream| &stream.buffer);
+            most = most.max(buffers.map(Entry::bytes).sum());
+            let entry = merged.take(stream).unwrap();
+            assert!(from <= entry.entity_key);
+            from = after(&entry.entity_key);
+            found.push(entry.entity.is_some());
+        }
+        (found, most)
+    }
+
+    #[tokio::test]
+    async fn what_many_ranges_hold_is_bounded_over_all_of_them() {
+        let (found, most) = merged(&Arc::new(MemoryBudget::new(64 * MIB))).await;
+        assert_eq!(found.len(), 200);
+        assert!(most <= 4 * MIB, "{most}");
+        assert!(found.contains(&true), "some copies find room");
+    }
+
+    #[tokio::test]
+    async fn without_memory_entities_are_looked_up() {
+        let budget = Arc::new(MemoryBudget::new(8 * MIB));
+        let mut others = budget.reservation();
+        others.grow_regardless_to(8 * MIB);
+        let (found, most) = merged(&budget).await;
+        assert_eq!(found, [false; 200]);
+        assert!(most <= MIB / 4, "{most}");
+    }
+
+    /// Every second entity has the one value, and the others the other: nothing is in common, and no row is looked at.
+    #[tokio::test]
+    async fn an_intersection_ends_when_the_time_is_up() {
+        let schema = schema(&[("Name", ""), ("Text", "")]);
+        let entity = |number: usize| {
+            let (name, text) = if number.is_multiple_of(2) { ("a", "b") } else { ("b", "a") };
+            let mut entity = EntityWriter::new();
+            entity.push("Name", Value::String(name));
+            entity.push("Text", Value::String(text));
+            (format!("{number:03}"), entity.finish())
+        };
+        let engine = engine_with_rows(&schema, (0..800).map(entity)).await;
+        let sides = candidates(&schema, "Name eq 'a' and Text eq 'a'", None);
+        let budget = Arc::new(MemoryBudget::new(64 * MIB));
+        let ahead = ReadAhead { top: 1000, first_rows: BATCH_ROWS };
+        let merged = |side: &Candidate| {
+            let keys = |number| IndexKeys::of(TABLE, number);
+            Merged::new(std::slice::from_ref(side), ahead, budget.reservation(), keys)
+        };
+        let both = |deadline| Ordered::new(merged(&sides[0]), Some(merged(&sides[1])), deadline);
+        let mut late = both(Instant::now());
+        assert_eq!(late.next(&engine, b"").await.unwrap(), None);
+        let at = late.late_at.unwrap();
+        assert!(at > b"p\0".to_vec() && late.steps == STEPS_PER_TIME_CHECK);
+        let mut in_time = both(Instant::now() + std::time::Duration::from_secs(600));
+        assert_eq!(in_time.next(&engine, b"").await.unwrap(), None);
+        assert_eq!(in_time.late_at, None);
     }
 }

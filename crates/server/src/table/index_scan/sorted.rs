@@ -3,7 +3,6 @@
 //! Nothing is kept between pages, so each page passes the range again. That is worth it while the range is short in
 //! comparison with the table, which is not known before: the pass gives up when it has seen too many.
 
-use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use tavola_wire::table::index::RowRef;
 
 use super::candidate::Candidate;
 use super::entry::Entry;
+use super::smallest::Smallest;
 use crate::error::{Result, corrupt, engine_error};
 use crate::net::memory_budget::Reservation;
 use crate::storage::layout::{IndexKeys, parts_and_suffix_of};
@@ -22,15 +22,13 @@ const ROWS_MIN: u64 = 64;
 const ROWS_MAX: u64 = 131_072;
 /// Entries that a pass keeps beyond what the page may hold, in case some do not match after all.
 const SPARE: usize = 64;
-/// Bytes of entries that a pass keeps.
-const BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What one pass has found.
 pub(super) enum Pass {
-    /// The first entries, in order; whether there are more.
-    Found { entries: Vec<Entry>, is_all: bool },
-    /// The range is longer than is worth it.
-    TooWide,
+    /// The first entries, in order; whether there are no more.
+    Found { entries: Vec<Entry>, is_all: bool, memory: Reservation },
+    /// The range is longer than is worth it: so many of its ranges are already.
+    TooWide { ranges: usize },
 }
 
 /// How many rows of a range are worth passing for a page of this many entities out of that many: a scan finds a small page
@@ -49,31 +47,28 @@ pub(super) async fn pass(
     limits: PassLimits,
     memory: Reservation,
 ) -> Result<(Pass, u64)> {
-    let mut smallest = Smallest {
+    let mut passing = Passing {
         candidate: candidate.clone(),
         spans: spans.clone(),
         from: limits.from,
-        entries_max: limits.entries + SPARE,
         rows_left: limits.rows_max,
-        heap: BinaryHeap::new(),
-        bytes: 0,
-        memory,
+        smallest: Smallest::new(limits.entries + SPARE, memory),
         passed: 0,
-        is_all: true,
         outcome: Outcome::Fine,
     };
-    for range in &candidate.access.ranges {
+    for (number, range) in (1..).zip(&candidate.access.ranges) {
         let range = keys.range(&range.start, Some(&range.end));
-        smallest = reader.scan(range, smallest).await.map_err(engine_error)?;
-        match smallest.outcome {
+        passing = reader.scan(range, passing).await.map_err(engine_error)?;
+        match passing.outcome {
             Outcome::Fine => {}
-            Outcome::TooWide => return Ok((Pass::TooWide, smallest.passed)),
+            Outcome::TooWide => return Ok((Pass::TooWide { ranges: number }, passing.passed)),
             Outcome::Malformed => return Err(corrupt("a row of an index")),
         }
         tokio::task::yield_now().await;
     }
-    let Smallest { heap, is_all, passed, .. } = smallest;
-    Ok((Pass::Found { entries: heap.into_sorted_vec(), is_all }, passed))
+    let Passing { smallest, passed, .. } = passing;
+    let (entries, is_all, memory) = smallest.finish();
+    Ok((Pass::Found { entries, is_all, memory }, passed))
 }
 
 pub(super) struct PassLimits {
@@ -85,19 +80,14 @@ pub(super) struct PassLimits {
     pub rows_max: u64,
 }
 
-/// Keeps the entries with the smallest keys.
-struct Smallest {
+/// Keeps the entries with the smallest keys of the rows that it passes.
+struct Passing {
     candidate: Candidate,
     spans: Arc<[Span]>,
     from: Vec<u8>,
-    entries_max: usize,
     rows_left: u64,
-    heap: BinaryHeap<Entry>,
-    bytes: usize,
-    memory: Reservation,
+    smallest: Smallest,
     passed: u64,
-    /// Whether no entry had to go.
-    is_all: bool,
     outcome: Outcome,
 }
 
@@ -108,7 +98,7 @@ enum Outcome {
     Malformed,
 }
 
-impl Visitor for Smallest {
+impl Visitor for Passing {
     fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
         if self.rows_left == 0 {
             self.outcome = Outcome::TooWide;
@@ -124,34 +114,11 @@ impl Visitor for Smallest {
         let is_wanted = *row.entity_key >= *self.from && is_in(&self.spans, &row.entity_key);
         if is_wanted {
             self.passed += 1;
-            if self.candidate.access.allows(&row) {
-                self.keep(row);
+            if self.candidate.access.allows(&row) && self.smallest.accepts(&row.entity_key) {
+                self.smallest.push(Entry::of(&self.candidate, row));
             }
         }
         ControlFlow::Continue(())
-    }
-}
-
-impl Smallest {
-    fn keep(&mut self, row: RowRef<'_>) {
-        let is_full = self.heap.len() >= self.entries_max;
-        if is_full && self.heap.peek().is_some_and(|last| *last.entity_key <= *row.entity_key) {
-            self.is_all = false;
-            return;
-        }
-        let entry = Entry::of(&self.candidate, row);
-        self.bytes += entry.bytes();
-        self.heap.push(entry);
-        while self.heap.len() > 1 && !self.has_room() {
-            let dropped = self.heap.pop().expect("there are two");
-            self.bytes -= dropped.bytes();
-            self.is_all = false;
-        }
-    }
-
-    fn has_room(&mut self) -> bool {
-        let fits = self.heap.len() <= self.entries_max && self.bytes <= BYTES_MAX;
-        fits && self.memory.grow_ahead_to(self.bytes).is_ok()
     }
 }
 
@@ -159,6 +126,11 @@ impl Smallest {
 pub(super) fn is_in(spans: &[Span], key: &[u8]) -> bool {
     let behind = spans.partition_point(|span| *span.start <= *key);
     behind.checked_sub(1).is_some_and(|at| spans[at].contains(key))
+}
+
+/// The first span behind a key that is in none.
+pub(super) fn next_span<'s>(spans: &'s [Span], key: &[u8]) -> Option<&'s Span> {
+    spans.get(spans.partition_point(|span| *span.start <= *key))
 }
 
 #[cfg(test)]

@@ -195,6 +195,13 @@ impl Declaration {
             return Ok(Applied { timestamp: index.changed, entity });
         }
         TableName::parse(name)?;
+        let is_same = |other: &&str| *other != name && other.eq_ignore_ascii_case(name);
+        if before.is_none()
+            && let Some(other) = definitions::names(&record.indexes).into_iter().find(is_same)
+        {
+            let detail = format!("There is an index {other}; letters differ only in their case.");
+            return Err(StorageError::with_detail(ErrorCode::EntityAlreadyExists, detail));
+        }
         let wanted = Wanted::read(EntityRef::parse(entity).map_err(corrupt)?)?;
         let definition = wanted.definition()?;
         let browse_as = wanted.browse_as(record)?;

@@ -5,7 +5,7 @@
 //! much the boxes hold more than needed, never less: whoever reads the rows asks the filter about each entity.
 
 use super::definition::IndexDefinition;
-use super::line_set::LineSet;
+use super::line_set::{LineSet, Width};
 use super::row::RowRef;
 use super::value_line::{after_prefix, is_cut, split_value, whole_ordered_text};
 use crate::table::filter::{Comparison, Expr};
@@ -25,6 +25,10 @@ pub struct Access {
     pub ranges: Vec<AccessRange>,
     /// How many leading parts are compared for equality.
     pub leading_points: usize,
+    /// How wide the first part is that is not compared for equality; that of the widest box.
+    pub width: Width,
+    /// Ranges, if those that one interval of numbers has in their three types count once.
+    pub intervals: usize,
     boxes: Vec<PartBox>,
 }
 
@@ -76,7 +80,9 @@ impl IndexDefinition {
         }
         let points = |parts: &PartBox| parts.iter().take_while(|set| set.is_points()).count();
         let leading_points = boxes.iter().map(points).min().unwrap_or(self.keys.len());
-        Ok(Access { ranges: self.ranges(&boxes)?, leading_points, boxes })
+        let width = boxes.iter().map(width).max().unwrap_or(Width::Points);
+        let intervals = boxes.iter().map(intervals).fold(0, usize::saturating_add);
+        Ok(Access { ranges: self.ranges(&boxes)?, leading_points, width, intervals, boxes })
     }
 
     /// Whether the filter matches only entities for which the term holds.
@@ -139,6 +145,17 @@ impl IndexDefinition {
         let ordered = is_ordered.then_some(beginning);
         AccessRange { end: after_prefix(&prefix), start: prefix, ordered }
     }
+}
+
+fn width(parts: &PartBox) -> Width {
+    let mut widths = parts.iter().map(LineSet::width);
+    widths.find(|width| *width != Width::Points).unwrap_or(Width::Points)
+}
+
+fn intervals(parts: &PartBox) -> usize {
+    let leading = parts.iter().take_while(|set| set.is_points()).count();
+    let sets = parts.iter().take(leading + 1);
+    sets.map(LineSet::intervals_of_one_type).fold(1, usize::saturating_mul)
 }
 
 /// The places that a prefix is made of.

@@ -54,6 +54,31 @@ fn filters_become_ranges() {
 }
 
 #[test]
+fn accesses_know_how_wide_they_are() {
+    use Width::*;
+    let cases = [
+        ("Town", "Town eq 'X'", Points, 1),
+        ("Town", "Town eq 'X' or Town eq 'Y'", Points, 2),
+        ("Age", "Age eq 30", Points, 1),
+        ("Age", "Age ge 30 and Age lt 40", TwoSided, 1),
+        ("Age", "Age ge 30L and Age lt 40L", TwoSided, 1),
+        ("Name", "Name ge 'An' and Name lt 'Ao'", TwoSided, 1),
+        ("Age", "Age ge 30", OneSided, 1),
+        ("Name", "Name gt 'a'", OneSided, 1),
+        ("Name", "Name lt 'a'", OneSided, 1),
+        ("Name", "Name ne 'a'", AllButPlaces, 2),
+        ("Age?", "not (Age eq 3)", AllButPlaces, 2),
+        ("Town,Age", "Town eq 'X' and Age gt 3 and Age lt 5", TwoSided, 1),
+        ("Town,Name", "Town eq 'X'", AllButPlaces, 1),
+        ("Age", "Age eq 3 or Age gt 5 and Age lt 9", TwoSided, 2),
+    ];
+    for (keys, filter, width, intervals) in cases {
+        let access = access(keys, "", filter).unwrap();
+        assert_eq!((access.width, access.intervals), (width, intervals), "{keys}: {filter}");
+    }
+}
+
+#[test]
 fn a_partial_index_serves_filters_that_imply_it() {
     let cases = [
         ("Status eq 'open'", "Town eq 'X' and Status eq 'open'", "1 ordered 1"),

@@ -47,6 +47,18 @@ impl LineInterval {
     }
 }
 
+/// How much of the line a set takes: the less, the fewer rows are there, as a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Width {
+    Points,
+    /// From one value to another.
+    TwoSided,
+    /// Everything on one side of a value.
+    OneSided,
+    /// What `ne` leaves, or all.
+    AllButPlaces,
+}
+
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineSet {
@@ -87,6 +99,36 @@ impl LineSet {
     /// Whether every interval is one place.
     pub fn is_points(&self) -> bool {
         self.intervals.iter().all(|interval| interval.is_point)
+    }
+
+    /// How much of the line it takes, as far as its form tells.
+    pub fn width(&self) -> Width {
+        let is_bound = |at: &[u8]| at.len() > 1;
+        let is_two_sided =
+            |it: &LineInterval| it.is_point || is_bound(&it.start) && is_bound(&it.end);
+        let is_missing = |it: &LineInterval| *it.end == [Tag::Missing.next()];
+        let is_place = |it: &LineInterval| {
+            is_missing(it) || is_bound(&it.start) && it.end == after_prefix(&it.start)
+        };
+        if self.is_points() {
+            Width::Points
+        } else if self.intervals.iter().all(is_two_sided) {
+            Width::TwoSided
+        } else if self.complement().intervals.iter().all(is_place) {
+            Width::AllButPlaces
+        } else {
+            Width::OneSided
+        }
+    }
+
+    /// How many intervals there are if those of the three types of numbers, which one comparison makes, count once.
+    pub fn intervals_of_one_type(&self) -> usize {
+        let of = |tag: Tag| {
+            self.intervals.iter().filter(|it| it.start.first() == Some(&(tag as u8))).count()
+        };
+        let numbers = [Tag::Double, Tag::Int32, Tag::Int64].map(of);
+        let others = self.intervals.len() - numbers.iter().sum::<usize>();
+        others + numbers.into_iter().max().unwrap_or(0)
     }
 
     pub fn is_subset_of(&self, other: &Self) -> bool {

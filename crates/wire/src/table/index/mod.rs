@@ -18,6 +18,6 @@ pub use definition::{
     DefinitionError, FILTER_COMPARISONS_MAX, INCLUDED_NAMES_MAX, Include, IndexDefinition, Missing,
     PART_BYTES_MAX, PARTS_MAX, Part,
 };
-pub use line_set::{LineInterval, LineSet};
+pub use line_set::{LineInterval, LineSet, Width};
 pub use row::{IndexRow, RowMaker, RowRef, RowScratch};
 pub use view_key::{origin_keys, place_of, read_escaped};

@@ -72,6 +72,70 @@ fn a_wide_range_is_scanned_and_remembered() {
     }
 }
 
+/// No entity matches, so that only the way through the keys tells what is sooner done.
+#[test]
+fn half_of_the_rows_are_scanned_though_none_matches() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByEven", &json!({ "Keys": "Even" }));
+    let filter = [("$filter", "Even eq true and Common eq 'none'")];
+    let page = explained(&client, &table, &filter);
+    let entries: u64 = page.header("x-tavola-index-entries").unwrap().parse().unwrap();
+    let examined: u64 = page.header("x-tavola-rows-examined").unwrap().parse().unwrap();
+    assert!(examined > 2500, "{examined} rows examined: look-ups went on");
+    assert!(entries < 1000, "{entries} index rows for what a scan finds sooner");
+}
+
+/// The first range is too wide, for one entity at least; others of the same shape are not.
+#[test]
+fn a_wide_range_says_nothing_of_narrow_ones() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare" }));
+    let ask =
+        |filter: &str, top: &str| shown(&client, &table, &[("$filter", filter), ("$top", top)]);
+    let narrow = "Rare ge 7 and Rare lt 9";
+    for (filter, top) in [("Rare ge 0 and Rare lt 900", "1"), ("Rare ge 5 and Rare lt 40", "1")] {
+        assert!(ask(filter, top).starts_with("table scan"), "{filter}");
+        assert_eq!(ask(narrow, "1000"), "index ByRare sorted 6 6/6");
+    }
+    // The same range for a larger page, which may pass more of it.
+    assert!(ask("Rare ge 5 and Rare lt 40", "1000").starts_with("index ByRare sorted 105 "));
+}
+
+#[test]
+fn the_narrower_of_two_ranges_is_read() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByCommon", &json!({ "Keys": "Common" }));
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare" }));
+    for other in ["Common gt 'a'", "Common ne 'x'"] {
+        let filter = format!("{other} and Rare ge 7 and Rare lt 9");
+        assert_eq!(shown(&client, &table, &[("$filter", &filter)]), "index ByRare sorted 6 6/6");
+    }
+    // Of two with one bound each, the first is too wide.
+    let filter = [("$filter", "Common gt 'a' and Rare gt 990")];
+    let page = explained(&client, &table, &filter);
+    let explained = explanation(&page);
+    assert!(explained.starts_with("index ByRare sorted "), "{explained}");
+    assert!(explained.ends_with(" 27/27"), "{explained}");
+    assert_eq!(page.header("x-tavola-index-not-used"), Some("ByCommon=too-wide"));
+}
+
+/// Many ranges are not even begun where a page is full before.
+#[test]
+fn many_ranges_of_common_values_are_scanned() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare", "Include": "*" }));
+    let all: Vec<_> = (0..60).map(|number| format!("Rare eq {number}")).collect();
+    let filter = all.join(" or ");
+    let ask = |top: &str| shown(&client, &table, &[("$filter", &filter), ("$top", top)]);
+    assert_eq!(ask("10"), "index ByRare merged covering 0 10/11");
+    let all = ask("1000");
+    assert!(all.starts_with("index ByRare merged covering 120 180/"), "{all}");
+}
+
 #[test]
 fn a_hint_wins() {
     let client = shared_client();

@@ -150,6 +150,9 @@ fn a_batch_declares_several_or_none() {
     }
     // As any entity: an insert meets what is there, and a condition counts.
     client.insert(INDEXES, &entity("One", "A")).expect_error(409, "EntityAlreadyExists");
+    // As names of tables: a hint names an index in any case of letters.
+    let other_case = client.put(INDEXES, (&table, "ONE"), &json!({"Keys": "C"})).send();
+    other_case.expect_error(409, "EntityAlreadyExists");
     let stale = "W/\"datetime'2020-01-01T00%3A00%3A00Z'\"";
     client.remove(INDEXES, (&table, "One"), stale).expect_error(412, "UpdateConditionNotSatisfied");
     let found = client.entity(INDEXES, (&table, "One")).expect(200);

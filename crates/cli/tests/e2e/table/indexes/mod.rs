@@ -2,6 +2,7 @@
 
 mod browsing;
 mod choosing;
+mod copies;
 mod crash;
 mod declaring;
 mod failing;

@@ -9,14 +9,26 @@ use crate::support::{Client, Random};
 use crate::table::indexes::{INDEXES, verify, wait_for};
 
 const NAMES: [&str; 5] = ["ByA", "ByB", "ByAB", "ByCA", "Local"];
-const KEYS: [&str; 9] =
-    ["A", "B", "A?", "A,B", "C,A!", "PartitionKey,A", "B?,PartitionKey", "RowKey,C", "Timestamp"];
+/// Parts in other orders than the entities have their properties, too.
+const KEYS: [&str; 10] = [
+    "A",
+    "B",
+    "A?",
+    "A,B",
+    "B?,A",
+    "C,A!",
+    "PartitionKey,A",
+    "B?,PartitionKey",
+    "RowKey,C",
+    "Timestamp",
+];
 const INCLUDES: [&str; 3] = ["", "*", "B,C"];
 const FILTERS: [&str; 4] = ["", "", "A ge 0", "B ne 'a' and C lt 5"];
 /// Indexes of a table that may have copies of everything.
 const COPIES_MAX: usize = 3;
 const LEVELS: [&str; 3] = ["nometadata", "minimalmetadata", "fullmetadata"];
-const SELECTS: [&str; 6] = ["", "PartitionKey,RowKey", "A", "B,A", "C,Timestamp", "RowKey,D"];
+const SELECTS: [&str; 7] =
+    ["", "PartitionKey,RowKey", "A", "B,A", "A,C", "C,Timestamp", "RowKey,D"];
 
 impl Session {
     /// Declares, replaces or drops an index, and does not wait for it.

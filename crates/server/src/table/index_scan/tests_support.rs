@@ -1,0 +1,85 @@
+//! Indexes with rows, without a server.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tavola_engine::{Decision, Engine, MemoryEngine, Transition, WriteSet};
+use tavola_wire::Ticks;
+use tavola_wire::table::filter::parse;
+use tavola_wire::table::index::{IndexDefinition, RowScratch};
+use tavola_wire::table::json::EntityFormat;
+use tavola_wire::table::negotiate::MetadataLevel;
+use tavola_wire::table::stored::EntityRef;
+
+use super::candidate::{Candidate, Candidates, Hint, Wanted};
+use crate::storage::index::Schema;
+use crate::storage::layout::{
+    DefinitionTexts, IndexKeys, IndexList, IndexRecord, IndexState, TableId,
+};
+
+pub(super) const TABLE: TableId = TableId(1);
+
+/// Readable indexes by their keys and what they include, which have their keys for names, too.
+pub(super) fn schema(indexes: &[(&str, &str)]) -> Arc<Schema> {
+    let record = |(number, (keys, include)): (u16, &(&str, &str))| IndexRecord {
+        number,
+        name: (*keys).to_owned(),
+        definition: DefinitionTexts::of(&IndexDefinition::parse(keys, include, "", false).unwrap()),
+        state: IndexState::Readable,
+        browse_as: None,
+        replaces: None,
+        changed: Ticks(1),
+        error: String::new(),
+    };
+    let indexes = (1..).zip(indexes).map(record).collect();
+    Arc::new(Schema::read(&IndexList { indexes, ..IndexList::default() }).unwrap())
+}
+
+/// What can serve a filter, without metadata.
+pub(super) fn candidates(
+    schema: &Arc<Schema>,
+    filter: &str,
+    select: Option<&str>,
+) -> Vec<Candidate> {
+    let format = EntityFormat::new(MetadataLevel::None, "", "", "t", select).unwrap();
+    let filter = parse(filter).unwrap();
+    Candidates::find(schema, Wanted { filter: &filter, format: &format, hint: Hint::Any }).whole
+}
+
+/// An engine with the rows that entities have in the indexes.
+pub(super) async fn engine_with_rows(
+    schema: &Schema,
+    entities: impl IntoIterator<Item = (String, Vec<u8>)>,
+) -> MemoryEngine {
+    let engine = MemoryEngine::new();
+    for (row_key, entity) in entities {
+        let mut rows = Vec::new();
+        let entity_key = format!("p\0{row_key}");
+        let add = |place: usize, row: tavola_wire::table::index::IndexRow<'_>| {
+            let keys = IndexKeys::of(TABLE, schema.indexes()[place].number);
+            rows.push((keys.key(row.parts_and_suffix), Bytes::copy_from_slice(row.value)));
+        };
+        let entity = EntityRef::parse(&entity).unwrap();
+        let scratch = &mut RowScratch::default();
+        schema.row_maker().rows(entity_key.as_bytes(), entity, scratch, add).unwrap();
+        engine.transact(Put(rows)).await.unwrap();
+    }
+    engine
+}
+
+struct Put(Vec<(Bytes, Bytes)>);
+
+impl Transition for Put {
+    type Verdict = ();
+
+    fn keys(&self) -> &[Bytes] {
+        &[]
+    }
+
+    fn apply(&mut self, _: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
+        for (key, value) in &self.0 {
+            writes.put(key.clone(), value.clone());
+        }
+        Decision::Commit(())
+    }
+}
