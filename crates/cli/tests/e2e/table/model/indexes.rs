@@ -8,7 +8,9 @@ use super::{Session, TABLES};
 use crate::support::{Client, Random};
 use crate::table::indexes::{INDEXES, verify, wait_for};
 
-const NAMES: [&str; 5] = ["ByA", "ByB", "ByAB", "ByCA", "Local"];
+const NAMES: [&str; 6] = ["ByA", "ByB", "ByAB", "ByCA", "Local", TURNED];
+/// Always of two parts in another order than the entities have them, without copies.
+const TURNED: &str = "Turned";
 /// Parts in other orders than the entities have their properties, too.
 const KEYS: [&str; 10] = [
     "A",
@@ -30,6 +32,9 @@ const LEVELS: [&str; 3] = ["nometadata", "minimalmetadata", "fullmetadata"];
 const SELECTS: [&str; 7] =
     ["", "PartitionKey,RowKey", "A", "B,A", "A,C", "C,Timestamp", "RowKey,D"];
 
+/// Filters of one property, which many entities match.
+const HALVES: [&str; 4] = ["A ge 0", "B ge 0", "A lt 5", "B ge ''"];
+
 impl Session {
     /// Declares, replaces or drops an index, and does not wait for it.
     pub(super) fn change_indexes(&mut self, table: &str) {
@@ -43,7 +48,9 @@ impl Session {
             return;
         }
         let (keys, include) = (*self.random.pick(&KEYS), *self.random.pick(&INCLUDES));
-        let filter = self.random.pick(&FILTERS);
+        let filter = *self.random.pick(&FILTERS);
+        let (keys, include, filter) =
+            if name == TURNED { ("B?,A", "", "") } else { (keys, include, filter) };
         let definition = json!({"Keys": keys, "Include": include, "Filter": filter});
         let answer = self.client.put(INDEXES, (table, name), &definition).send();
         if self.store.rows(table).is_none() {
@@ -66,8 +73,15 @@ impl Session {
     pub(super) fn compare_paths(&mut self, table: &str, filter: &Filter) {
         let filter = filter.text();
         let (level, select) = (*self.random.pick(&LEVELS), *self.random.pick(&SELECTS));
+        self.compare_paths_of(table, &filter, level, select);
+        // Of two properties an index may have both, and not their order.
+        let filter = *self.random.pick(&HALVES);
+        self.compare_paths_of(table, filter, "nometadata", "B,A");
+    }
+
+    fn compare_paths_of(&mut self, table: &str, filter: &str, level: &str, select: &str) {
         let top = self.random.pick(&["1", "7", "1000"]).to_string();
-        let mut options = vec![("$filter", filter.as_str()), ("$top", &top)];
+        let mut options = vec![("$filter", filter), ("$top", &top)];
         if !select.is_empty() {
             options.push(("$select", select));
         }

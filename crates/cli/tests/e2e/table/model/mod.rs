@@ -245,7 +245,9 @@ impl Session {
     }
 
     fn query(&mut self, table: &str) {
-        let filter = Filter::random(&mut self.random, 3);
+        // What few properties are asked for, an index has alone more often.
+        let depth = if self.has_indexes { *self.random.pick(&[0, 1, 3]) } else { 3 };
+        let filter = Filter::random(&mut self.random, depth);
         let top = self.random.one_in(2).then(|| 1 + self.random.below(10));
         let text = filter.text();
         let Some(rows) = self.store.rows(table) else {
