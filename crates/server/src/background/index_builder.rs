@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -16,6 +15,7 @@ use tavola_engine::{
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
+use super::build_pace::Pace;
 use super::index_checks;
 use super::{Next, Stop, Task, backoff};
 use crate::clock::Clock;
@@ -36,14 +36,6 @@ const TABLES_MAX: usize = 64;
 const CHUNKS_PER_SLICE: usize = if cfg!(test) { 1 } else { 16 };
 /// Slices between two moments at which the sketches are kept: as many rows as they may be behind after a crash.
 const SLICES_PER_SKETCH: u32 = 4;
-/// While others write, a chunk is followed by this many times the time it took: a fifth of the committer's time.
-const REST_FACTOR: u32 = 4;
-/// The longest such rest: one slow chunk must not stop a build.
-const REST_MAX: Duration = Duration::from_secs(1);
-/// With more requests waiting, a build waits too.
-const QUEUE_SHORT: u64 = 64;
-/// How long it then waits before it looks again.
-const QUEUE_PAUSE: Duration = Duration::from_millis(10);
 /// The longest rest after a failure.
 const PAUSE_MAX: Duration = Duration::from_secs(4);
 /// Entities that are counted between two looks at whether to stop.
@@ -420,35 +412,6 @@ impl Worker {
             () = self.stop.requested() => {}
         }
     }
-}
-
-/// What a chunk may take, while others want to write.
-struct Pace {
-    begun: Instant,
-    transitions: u64,
-}
-
-impl Pace {
-    fn begin(engine: &AnyEngine) -> Self {
-        Self { begun: Instant::now(), transitions: transitions(engine) }
-    }
-
-    /// How long to rest after a chunk.
-    fn rest(&self, engine: &AnyEngine) -> Duration {
-        let Some(stats) = engine.stats() else { return Duration::ZERO };
-        if stats.queue_depth.load(Ordering::Relaxed) > QUEUE_SHORT {
-            return QUEUE_PAUSE;
-        }
-        let others = transitions(engine).saturating_sub(self.transitions + 1);
-        if others == 0 {
-            return Duration::ZERO;
-        }
-        (self.begun.elapsed() * REST_FACTOR).min(REST_MAX)
-    }
-}
-
-fn transitions(engine: &AnyEngine) -> u64 {
-    engine.stats().map_or(0, |stats| stats.transitions.load(Ordering::Relaxed))
 }
 
 /// Keeps what is known of an index, unless it is gone.

@@ -4,6 +4,7 @@
 //! task is asked for; it logs failures and waits longer after each; and when the server stops, it lets the
 //! running round come to its end. It knows nothing of the work itself.
 
+mod build_pace;
 pub(crate) mod index_builder;
 mod index_checks;
 pub(crate) mod queue_sweeper;
