@@ -48,7 +48,7 @@ async fn rows_of_a_snapshot_stay_until_it_is_dropped() {
     let before = engine.snapshot().await.unwrap();
     delete_most(&engine).await;
     let store = Arc::clone(&engine.shared.store);
-    until(|| store.uncompacted_runs() == 0 && store.waiting_tombstone_share() == 0.0).await;
+    until(|| store.uncompacted_runs() == 0 && store.waiting_tombstones().count == 0).await;
     assert_eq!(rows(&before, range("M", "N")).await.len(), ROWS);
     assert_eq!(rows(&engine, range("M", "N")).await.len(), 1);
     drop(before);

@@ -117,14 +117,22 @@ pub(crate) fn rewrite_bytes(tree: &AnyTree) -> fjall::Result<u64> {
     Ok(with_overhead(table_bytes + rewritten_value_bytes(tree, |_| true)?))
 }
 
-/// Which part of all entries are tombstones above the last level: those that compaction has not brought to what they delete.
-pub(crate) fn waiting_tombstone_share(tree: &AnyTree) -> f64 {
-    let version = tree.current_version();
-    let waiting = (0..LAST_LEVEL).filter_map(|level| version.level(level));
-    let waiting = waiting.flat_map(|level| level.iter()).flat_map(|run| run.iter());
-    let tombstones = waiting.map(Table::tombstone_count).sum::<u64>();
-    let entries = version.iter_tables().map(|table| table.metadata.item_count).sum::<u64>();
-    tombstones as f64 / entries.max(1) as f64
+/// Tombstones above the last level: those that compaction has not brought to what they delete.
+pub(crate) struct WaitingTombstones {
+    pub(crate) count: u64,
+    /// Of all entries.
+    pub(crate) share: f64,
+}
+
+impl WaitingTombstones {
+    pub(crate) fn of(tree: &AnyTree) -> Self {
+        let version = tree.current_version();
+        let waiting = (0..LAST_LEVEL).filter_map(|level| version.level(level));
+        let waiting = waiting.flat_map(|level| level.iter()).flat_map(|run| run.iter());
+        let count = waiting.map(Table::tombstone_count).sum::<u64>();
+        let entries = version.iter_tables().map(|table| table.metadata.item_count).sum::<u64>();
+        Self { count, share: count as f64 / entries.max(1) as f64 }
+    }
 }
 
 /// Bytes of separated values that no row refers to and that the next rewrite of all tables gives back.

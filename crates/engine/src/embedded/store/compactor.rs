@@ -63,6 +63,10 @@ const RECLAIM_BYTES_MIN: u64 = 1024 * 1024;
 /// The same while it is not.
 const RECLAIM_BYTES_MANY: u64 = 64 * 1024 * 1024;
 
+/// Tombstones for which something is done while writes keep coming: fewer keep little room, and a queue that is worked off
+/// as it fills makes some ten thousand in a second.
+const TOMBSTONES_MANY: u64 = if cfg!(test) { 1000 } else { 500_000 };
+
 /// What is done for the sake of deletions while writes keep coming, and what rewrites everything, is left for this many
 /// times as long as a step of it took.
 const RESTS: u32 = 4;
@@ -170,7 +174,7 @@ impl Compactor {
     /// Compacts what has to be while writes keep coming, and then, for a part of the time, what is deleted.
     fn keep_up(&mut self) -> Result<()> {
         while self.attempt(Work::Compact(Pace::Busy))? == Step::Done {}
-        if self.has_rested() {
+        if self.has_rested() && self.store.waiting_tombstones().count >= TOMBSTONES_MANY {
             let started = Instant::now();
             if self.purge_deletions()? == Step::Done {
                 self.rest(started);
@@ -227,7 +231,7 @@ impl Compactor {
 
     /// Takes tombstones a step further down, where they are a good part of all rows.
     fn purge_deletions(&mut self) -> Result<Step> {
-        if self.store.waiting_tombstone_share() < TOMBSTONE_SHARE_MAX {
+        if self.store.waiting_tombstones().share < TOMBSTONE_SHARE_MAX {
             self.purging.end();
             return Ok(Step::Nothing);
         }

@@ -37,7 +37,7 @@ use crate::embedded::files::journal_links::{self, JournalLinks};
 use crate::embedded::files::{folder, inventory, journal, manifest, store_record};
 use crate::embedded::options::{EmbeddedOptions, OpenError};
 use crate::embedded::stats::StoreFigures;
-use crate::embedded::store::compaction::{Pace, Strategies};
+use crate::embedded::store::compaction::{Pace, Strategies, WaitingTombstones};
 use crate::embedded::store::database::{WHICH_FILE, open_database, unreadable};
 use crate::embedded::store::deletions::Deletions;
 use crate::embedded::store::disk_space::DiskSpace;
@@ -348,9 +348,8 @@ impl Store {
         self.deletions.count(&tables.collect::<Vec<_>>());
     }
 
-    /// The share of all entries in tables that are tombstones above the last level.
-    pub(crate) fn waiting_tombstone_share(&self) -> f64 {
-        compaction::waiting_tombstone_share(&self.keyspace.tree)
+    pub(crate) fn waiting_tombstones(&self) -> WaitingTombstones {
+        WaitingTombstones::of(&self.keyspace.tree)
     }
 
     pub(crate) fn set_compacted(&self, is_compacted: bool) {
