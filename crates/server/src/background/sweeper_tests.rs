@@ -1,6 +1,7 @@
 //! When drops are swept, for tables and for a second kind.
 
-use tavola_engine::MemoryEngine;
+use tavola_engine::conformance::commit;
+use tavola_engine::{MemoryEngine, Write};
 use tokio::sync::watch;
 
 use super::*;
@@ -30,7 +31,8 @@ impl Setting {
     }
 
     async fn put(&self, rows: Vec<(Bytes, Bytes)>) {
-        self.engine.transact(Put(rows)).await.unwrap();
+        let puts = rows.into_iter().map(|(key, value)| Write::Put(key, value));
+        commit(&self.engine, puts.collect()).await;
     }
 
     /// Something that was dropped that many seconds ago, with a row.
@@ -58,23 +60,6 @@ fn row_key(kind: Kind, id: u64) -> Bytes {
         Kind::Table => EntityKeys::of(TableId(id)).key("p", "r"),
         Kind::Queue => MessageKeys(StoreId(id)).header(Place::MIN),
         Kind::Sample => sample::row_key(ResourceId(id), "row"),
-    }
-}
-
-struct Put(Vec<(Bytes, Bytes)>);
-
-impl Transition for Put {
-    type Verdict = ();
-
-    fn keys(&self) -> &[Bytes] {
-        &[]
-    }
-
-    fn apply(&mut self, _: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
-        for (key, value) in &self.0 {
-            writes.put(key.clone(), value.clone());
-        }
-        Decision::Commit(())
     }
 }
 

@@ -81,7 +81,7 @@ impl Strategies {
     }
 }
 
-pub(crate) fn leveled() -> Leveled {
+fn leveled() -> Leveled {
     Leveled::default().with_table_target_size(TABLE_BYTES)
 }
 

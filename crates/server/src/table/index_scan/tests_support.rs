@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tavola_engine::{Decision, Engine, MemoryEngine, Transition, WriteSet};
+use tavola_engine::conformance::commit;
+use tavola_engine::{MemoryEngine, Write};
 use tavola_wire::Ticks;
 use tavola_wire::table::filter::parse;
 use tavola_wire::table::index::{IndexDefinition, RowScratch};
@@ -57,29 +58,13 @@ pub(super) async fn engine_with_rows(
         let entity_key = format!("p\0{row_key}");
         let add = |place: usize, row: tavola_wire::table::index::IndexRow<'_>| {
             let keys = IndexKeys::of(TABLE, schema.indexes()[place].number);
-            rows.push((keys.key(row.parts_and_suffix), Bytes::copy_from_slice(row.value)));
+            let value = Bytes::copy_from_slice(row.value);
+            rows.push(Write::Put(keys.key(row.parts_and_suffix), value));
         };
         let entity = EntityRef::parse(&entity).unwrap();
         let scratch = &mut RowScratch::default();
         schema.row_maker().rows(entity_key.as_bytes(), entity, scratch, add).unwrap();
-        engine.transact(Put(rows)).await.unwrap();
+        commit(&engine, rows).await;
     }
     engine
-}
-
-struct Put(Vec<(Bytes, Bytes)>);
-
-impl Transition for Put {
-    type Verdict = ();
-
-    fn keys(&self) -> &[Bytes] {
-        &[]
-    }
-
-    fn apply(&mut self, _: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
-        for (key, value) in &self.0 {
-            writes.put(key.clone(), value.clone());
-        }
-        Decision::Commit(())
-    }
 }
