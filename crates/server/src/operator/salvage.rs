@@ -25,7 +25,7 @@ use tavola_wire::queue::metadata::Metadata;
 use tavola_wire::table::stored::EntityRef;
 
 use super::salvaged_messages::{MESSAGE_FAMILIES, Messages};
-use crate::storage::features;
+use crate::storage::features::{self, Feature};
 use crate::storage::layout::{
     AccountId, Dropped, Family, Key, KeyError, QueueRecord, Record, StoreId, TableId, TableRecord,
     account, mark, properties, sequence,
@@ -113,7 +113,7 @@ pub fn salvage(
     let owners: BTreeSet<u64> =
         catalogue.tables.keys().chain(&catalogue.dropped).copied().collect();
     let mut target = Target::create(to)?;
-    if catalogue.has_features {
+    if !catalogue.features.is_empty() {
         target.raise_format(features::FORMAT);
     }
     for (key, value) in rows {
@@ -170,7 +170,7 @@ struct Catalogue {
     tables: BTreeMap<u64, (u64, String)>,
     dropped: BTreeSet<u64>,
     /// Whether there is a list of features, which older versions do not know.
-    has_features: bool,
+    features: Vec<Feature>,
     /// Whether a table has indexes, which then are in the list.
     has_indexes: bool,
     has_queues: bool,
@@ -250,10 +250,11 @@ impl Catalogue {
                 self.has_queues = true;
             }
             Ok(Key::Features) => {
-                if !features::are_known(value) {
-                    return Err("it names a feature that this version does not know");
-                }
-                self.has_features = true;
+                let listed = features::read(value);
+                self.features =
+                    listed.ok_or("it names a feature that this version does not know")?;
+                // Written anew, with those that were found beside.
+                return Ok(());
             }
             Err(KeyError(why)) => return Err(why),
         }
@@ -289,11 +290,6 @@ impl Catalogue {
                 self.add_queue(id, owner, count, report);
             }
         }
-        if self.has_queues && !self.has_features {
-            report.made_up.push("the list of features in use was lost; it says `queue`".to_owned());
-            self.rows.push((Key::Features.encode(), features::of_queues()));
-            self.has_features = true;
-        }
         self.messages.owners = self.queues.keys().chain(&self.dropped).copied().collect();
         if self.sequence.is_none_or(|sequence| sequence < next) {
             // A folder without any id has no sequence either.
@@ -303,17 +299,28 @@ impl Catalogue {
             }
             self.sequence = Some(next);
         }
-        if self.has_indexes && !self.has_features {
-            report.made_up.push("the list of features in use was lost".to_owned());
-            self.rows.push((Key::Features.encode(), features::of_indexes()));
-            self.has_features = true;
-        }
+        self.list_features(report);
         report.accounts = self.accounts.len() as u64;
         report.tables = self.tables.len() as u64;
         report.queues = self.queues.len() as u64;
         let mut rows = std::mem::take(&mut self.rows);
         rows.push((Key::Sequence.encode(), sequence::encode(self.sequence.unwrap_or(next))));
         rows
+    }
+
+    /// Lists the features in use, with those whose rows were found: a start looks for nothing that is not in the list.
+    fn list_features(&mut self, report: &mut SalvageReport) {
+        let found = [(Feature::Index, self.has_indexes), (Feature::Queue, self.has_queues)];
+        for (feature, is_there) in found {
+            if is_there && !self.features.contains(&feature) {
+                self.features.push(feature);
+                let name = feature.name();
+                report.made_up.push(format!("the list of features in use did not say `{name}`"));
+            }
+        }
+        if !self.features.is_empty() {
+            self.rows.push((Key::Features.encode(), features::list(&self.features)));
+        }
     }
 
     /// One more than any id that a row speaks of.

@@ -151,7 +151,7 @@ fn indexes_are_built_again() {
     rows.push((build.encode(), BuildRecord::default().encode()));
     let lost = salvaged(rows.clone());
     assert!(lost.made_up.iter().any(|made_up| made_up.contains("features")), "{lost:?}");
-    rows.push((Key::Features.encode(), features::of_indexes()));
+    rows.push((Key::Features.encode(), features::list(&[Feature::Index])));
     assert!(salvaged(rows).is_complete());
     record.indexes.build_again();
     assert_eq!(record.indexes.indexes[0].state, IndexState::DeleteOnly);
@@ -180,7 +180,7 @@ fn with_queues() -> Vec<(Bytes, Bytes)> {
     rows.retain(|(key, _)| *key != Key::Sequence.encode());
     rows.extend([
         (Key::Sequence.encode(), sequence::encode(8)),
-        (Key::Features.encode(), features::of_queues()),
+        (Key::Features.encode(), features::list(&[Feature::Queue])),
         (Key::ClockMark.encode(), mark::encode_clock(Ticks::MIN_STORED)),
         (Key::LowMark { store: StoreId(6) }.encode(), mark::encode_low(Place::MIN)),
         (QueueRecord::key(AccountId(1), "orders"), record.encode()),
@@ -206,6 +206,20 @@ fn messages_go_with_their_texts_and_get_a_queue() {
     // The folder says of itself that it has queues, also when that row was lost.
     let mut rows = with_queues();
     rows.retain(|(key, _)| *key != Key::Features.encode());
-    let report = salvaged(rows);
-    assert!(report.made_up.iter().any(|line| line.contains("features")), "{:?}", report.made_up);
+    let added = |rows| {
+        let made_up = salvaged(rows).made_up;
+        let lines = made_up.iter().filter_map(|line| line.split_once("did not say "));
+        lines.map(|(_, name)| name.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(added(rows.clone()), ["`queue`"]);
+    // And that it has indexes, or a start would not look for them.
+    let mut record = TableRecord::new(TableId(3), Ticks::MIN_STORED, "People".into());
+    let definition = IndexDefinition::parse("A", "", "", false).unwrap();
+    definitions::declare(&mut record.indexes, "ByA", &definition, None, Ticks(1)).unwrap();
+    let people = rows.iter_mut().find(|(key, _)| *key == sound()[3].0);
+    people.unwrap().1 = record.encode();
+    assert_eq!(added(rows.clone()), ["`index`", "`queue`"]);
+    // Also beside what an older list says.
+    rows.push((Key::Features.encode(), features::list(&[Feature::Index])));
+    assert_eq!(added(rows), ["`queue`"]);
 }

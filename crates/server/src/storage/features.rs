@@ -1,4 +1,4 @@
-//! What is in use of that which not every version of this server knows.
+//! The features in use that older versions do not know.
 //!
 //! A folder is of format 1 until the first index, queue or the like is made. Then the folder's marker says format 2, which
 //! older versions refuse, and a row lists the features in use, because versions of format 2 differ in what they know. Both
@@ -32,7 +32,7 @@ impl Feature {
     const ALL: [Self; 5] = [Self::Index, Self::Queue, Self::Blob, Self::Ttl, Self::Feed];
 
     /// The name in the list. It is stored: never change one.
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Index => "index",
             Self::Queue => "queue",
@@ -93,19 +93,15 @@ impl Features {
     }
 }
 
-/// The list is known, as a check wants it.
-pub(crate) fn are_known(stored: &[u8]) -> bool {
-    known_bits(stored).is_ok()
+/// The features of a list, as a check wants them; `None` if not all are known.
+pub(crate) fn read(stored: &[u8]) -> Option<Vec<Feature>> {
+    let bits = known_bits(stored).ok()?;
+    Some(Feature::ALL.into_iter().filter(|feature| bits & feature.bit() != 0).collect())
 }
 
-/// The list of a folder that has indexes and nothing else.
-pub(crate) fn of_indexes() -> Bytes {
-    features::encode([Feature::Index.name()])
-}
-
-/// The list of a store that has queues and nothing else that is new.
-pub(crate) fn of_queues() -> Bytes {
-    features::encode([Feature::Queue.name()])
+/// The list that has these.
+pub(crate) fn list(in_use: &[Feature]) -> Bytes {
+    features::encode(in_use.iter().map(|feature| feature.name()))
 }
 
 fn known_bits(stored: &[u8]) -> Result<u8> {
