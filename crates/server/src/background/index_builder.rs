@@ -8,19 +8,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use tavola_engine::{
-    AnyEngine, Decision, Engine, Error as EngineError, Reader, Transition, WriteSet,
-};
+use tavola_engine::{AnyEngine, Engine, Error as EngineError, Reader};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
-use super::build_pace::Pace;
+use super::build_pace::BuildPace;
 use super::index_checks;
 use super::{Next, Stop, Task, backoff};
 use crate::clock::Clock;
 use crate::storage::catalogue::{Catalogue, Table};
-use crate::storage::index::backfill::{Chunk, ChunkKeys, ChunkOutcome, RowCount, rows_behind};
+use crate::storage::index::backfill::{
+    Chunk, ChunkKeys, ChunkOutcome, RowCount, rows_behind, rows_up_to,
+};
+use crate::storage::index::build_records::{KeepSketch, KeepStatistics};
 use crate::storage::index::sketch::Sketch;
 use crate::storage::index::{BuildProgress, Entities, IndexRegistry, TableKey, definitions};
 use crate::storage::layout::{
@@ -41,7 +41,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(4);
 /// Entities that are counted between two looks at whether to stop.
 const COUNT_ROWS: u64 = 100_000;
 /// How often numbers that steer are kept.
-const KEEP_EVERY: Duration = Duration::from_secs(60);
+const KEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// Why an index fails that was readable.
 const ORPHAN: &str =
@@ -58,6 +58,7 @@ struct Shared {
     catalogue: Arc<Catalogue<Table>>,
     clock: Arc<Clock>,
     builds: Semaphore,
+    pace: BuildPace,
 }
 
 impl IndexBuilder {
@@ -66,8 +67,8 @@ impl IndexBuilder {
         catalogue: Arc<Catalogue<Table>>,
         clock: Arc<Clock>,
     ) -> Self {
-        let builds = Semaphore::new(BUILDS_MAX);
-        Self { shared: Arc::new(Shared { engine, catalogue, clock, builds }) }
+        let (builds, pace) = (Semaphore::new(BUILDS_MAX), BuildPace::default());
+        Self { shared: Arc::new(Shared { engine, catalogue, clock, builds, pace }) }
     }
 }
 
@@ -79,9 +80,9 @@ impl Task for IndexBuilder {
     }
 
     async fn round(&mut self, stop: &Stop) -> Result<Next> {
-        self.shared.keep_statistics().await?;
         let (mut busy, mut workers) = (BTreeSet::new(), JoinSet::new());
         let work_signal = self.trigger();
+        let mut keep_timer = tokio::time::interval(KEEP_EVERY);
         loop {
             while busy.len() < TABLES_MAX
                 && !stop.is_requested()
@@ -91,6 +92,11 @@ impl Task for IndexBuilder {
                 workers.spawn(Worker::new(&self.shared, table, stop).run());
             }
             let done = tokio::select! {
+                // A worker may be at a table for hours.
+                _ = keep_timer.tick() => {
+                    self.shared.catalogue.keep_statistics().await;
+                    continue;
+                }
                 done = workers.join_next() => done,
                 () = work_signal.notified() => continue,
             };
@@ -116,19 +122,6 @@ impl Shared {
     fn registry(&self) -> &IndexRegistry {
         self.catalogue.indexes()
     }
-
-    /// Writes down what is known of indexes and has changed.
-    async fn keep_statistics(&self) -> Result<()> {
-        for (table, number, statistics) in self.registry().statistics.changed() {
-            let keys = [Key::IndexBuild { table, number }.encode()];
-            let known = statistics.get();
-            if let Err(error) = self.engine.transact(Keep { keys, known }).await {
-                // Numbers that steer are not worth a failure.
-                tracing::debug!(%error, "cannot keep the statistics of an index");
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Looks after the indexes of one table until there is nothing to do.
@@ -136,17 +129,24 @@ struct Worker {
     shared: Arc<Shared>,
     table: TableKey,
     stop: Stop,
-    /// Of the index that is being built: its number and what was seen of it.
-    sketch: Option<(u16, Sketch)>,
+    /// Of the index that is being built: what was seen of it.
+    sketch: Option<((TableId, u16), Sketch)>,
     slices: u32,
     /// Of that index.
-    progress: Option<BuildProgress>,
+    build: Option<Build>,
+}
+
+/// A build that has begun, or was taken up again.
+struct Build {
+    progress: BuildProgress,
+    /// The last entity that it has to do with.
+    last: Vec<u8>,
 }
 
 impl Worker {
     fn new(shared: &Arc<Shared>, table: TableKey, stop: &Stop) -> Self {
         let (shared, stop) = (Arc::clone(shared), stop.clone());
-        Self { shared, table, stop, sketch: None, slices: 0, progress: None }
+        Self { shared, table, stop, sketch: None, slices: 0, build: None }
     }
 
     async fn run(mut self) -> (TableKey, Result<()>) {
@@ -177,6 +177,18 @@ impl Worker {
     async fn step(&mut self) -> Result<bool> {
         let (account, name) = (self.table.0, self.table.1.clone());
         self.check_orphans().await?;
+        let record = self.shared.catalogue.table_record(account, &name).await?;
+        let next_build = definitions::next_build(&record.indexes);
+        // An index that was dropped meanwhile is not built any more.
+        let is_next = |build: &Build| {
+            next_build.is_some_and(|index| build.progress.is_of(record.id, index.number))
+        };
+        self.build = self.build.take().filter(is_next);
+        // First: a unique index that was dropped refuses values until then.
+        if definitions::has_steps(&record.indexes) {
+            self.take_steps(&record).await?;
+            return Ok(true);
+        }
         let (engine, registry) = (&self.shared.engine, self.shared.registry());
         let mut to_verify = registry.take_verifications(&self.table);
         while let Some(index) = to_verify.first() {
@@ -187,17 +199,6 @@ impl Worker {
                 return Err(error);
             }
             to_verify.pop_first();
-        }
-        let record = self.shared.catalogue.table_record(account, &name).await?;
-        let next_build = definitions::next_build(&record.indexes);
-        // An index that was dropped meanwhile is not built any more.
-        let is_next = |build: &BuildProgress| {
-            next_build.is_some_and(|index| build.is_of(record.id, index.number))
-        };
-        self.progress = self.progress.take().filter(is_next);
-        if definitions::has_steps(&record.indexes) {
-            self.take_steps(&record).await?;
-            return Ok(true);
         }
         match next_build {
             Some(index) => self.build_slice(&record, index).await.map(|()| true),
@@ -249,17 +250,17 @@ impl Worker {
         let stored = stored.as_deref().and_then(BuildRecord::decode).unwrap_or_default();
         let (mut is_done, mut position) = (stored.is_done, stored.position);
         let mut sketch = self.take_sketch(record, number, &position).await?;
-        if self.progress.is_none() {
-            self.progress =
-                Some(self.begin_progress(record, number, stored.rows, &position).await?);
+        if self.build.is_none() {
+            self.build = self.begin_build(record, number, stored.rows, &position).await?;
         }
+        let Some(last) = self.build.as_ref().map(|build| build.last.clone()) else { return Ok(()) };
         for _ in 0..CHUNKS_PER_SLICE {
             if is_done || self.stop.is_requested() {
                 break;
             }
-            let pace = Pace::begin(&shared.engine);
-            let found = shared.engine.scan(rows_behind(table, &position), ChunkKeys::default());
-            let found = found.await?;
+            let pace = shared.pace.begin(&shared.engine);
+            let rows = rows_up_to(table, &position, &last);
+            let found = shared.engine.scan(rows, ChunkKeys::default()).await?;
             let table_key = TableRecord::key(self.table.0, &self.table.1);
             let chunk = Chunk::new(table_key, table, number, &definition, position, found);
             match shared.engine.transact(chunk).await? {
@@ -268,7 +269,7 @@ impl Worker {
                     (is_done, position) = (build.is_done, build.position.clone());
                     (build.distinct, build.largest) = (sketch.distinct(), sketch.largest());
                     statistics.set(&build);
-                    if let Some(progress) = &self.progress {
+                    if let Some(Build { progress, .. }) = &self.build {
                         progress.set_done(build.rows);
                     }
                 }
@@ -284,40 +285,39 @@ impl Worker {
             self.pause(pace.rest(&shared.engine)).await;
         }
         if is_done {
+            statistics.end_build();
             return self.finish(record, index, &statistics.get()).await;
         }
         self.keep_sketch(record, number, sketch).await
     }
 
-    /// Tells operators of the build: how many entities are done, and how many there are, which another index of the table
-    /// may know; otherwise they are counted, which takes a small part of the time that the build does.
-    async fn begin_progress(
+    /// Finds the last entity that a build has to do with, and tells operators how many there are until then. That takes a small
+    /// part of the time that the build does. `None` if the server stops.
+    async fn begin_build(
         &self,
         record: &TableRecord,
         number: u16,
         done: u64,
         position: &[u8],
-    ) -> Result<BuildProgress> {
-        let registry = self.shared.registry();
-        let mut readable = record.indexes.indexes.iter().filter(|index| index.state.is_read());
-        let expected = match readable.next() {
-            Some(other) => registry.statistics.of(record.id, other.number).rows(),
-            None => done + self.count_rows(record, position).await?,
-        };
-        let entities = Entities { done, expected: expected.max(done) };
-        Ok(registry.builds.begin(record.id, number, entities))
-    }
-
-    /// The entities behind a place; fewer if the server stops.
-    async fn count_rows(&self, record: &TableRecord, position: &[u8]) -> Result<u64> {
-        let (mut rows, mut next) = (0, Some(Bytes::copy_from_slice(position)));
-        while let Some(position) = next.filter(|_| !self.stop.is_requested()) {
-            let range = rows_behind(record.id, &position);
+    ) -> Result<Option<Build>> {
+        let (mut rows, mut last) = (0, position.to_vec());
+        loop {
+            if self.stop.is_requested() {
+                return Ok(None);
+            }
+            let range = rows_behind(record.id, &last);
             let counted = self.shared.engine.scan(range, RowCount::up_to(COUNT_ROWS)).await?;
             rows += counted.rows;
-            next = counted.last;
+            if counted.rows > 0 {
+                last = counted.last;
+            }
+            if !counted.has_more {
+                break;
+            }
         }
-        Ok(rows)
+        let entities = Entities { done, expected: done + rows };
+        let progress = self.shared.registry().builds.begin(record.id, number, entities);
+        Ok(Some(Build { progress, last }))
     }
 
     /// Every entity was seen: the index can be read from now on.
@@ -328,8 +328,7 @@ impl Worker {
         known: &BuildRecord,
     ) -> Result<()> {
         let (table, number) = (record.id, index.number);
-        let keys = [Key::IndexBuild { table, number }.encode()];
-        self.shared.engine.transact(Keep { keys, known: known.clone() }).await?;
+        self.shared.engine.transact(KeepStatistics::new(table, number, known.clone())).await?;
         let now = self.shared.clock.now();
         let changed: Result<()> = self
             .shared
@@ -374,7 +373,7 @@ impl Worker {
         position: &[u8],
     ) -> Result<Sketch> {
         match self.sketch.take() {
-            Some((of, sketch)) if of == number => Ok(sketch),
+            Some((of, sketch)) if of == (record.id, number) => Ok(sketch),
             _ if position.is_empty() => Ok(Sketch::default()),
             _ => {
                 let key = Key::IndexSketch { table: record.id, number }.encode();
@@ -392,14 +391,10 @@ impl Worker {
     ) -> Result<()> {
         self.slices += 1;
         if self.slices.is_multiple_of(SLICES_PER_SKETCH) {
-            let table = record.id;
-            let keys = [
-                Key::IndexBuild { table, number }.encode(),
-                Key::IndexSketch { table, number }.encode(),
-            ];
-            self.shared.engine.transact(KeepSketch { keys, sketch: sketch.encode() }).await?;
+            let keep = KeepSketch::new(record.id, number, sketch.encode());
+            self.shared.engine.transact(keep).await?;
         }
-        self.sketch = Some((number, sketch));
+        self.sketch = Some(((record.id, number), sketch));
         Ok(())
     }
 
@@ -411,52 +406,6 @@ impl Worker {
             () = tokio::time::sleep(pause) => {}
             () = self.stop.requested() => {}
         }
-    }
-}
-
-/// Keeps what is known of an index, unless it is gone.
-struct Keep {
-    keys: [Bytes; 1],
-    known: BuildRecord,
-}
-
-impl Transition for Keep {
-    type Verdict = ();
-
-    fn keys(&self) -> &[Bytes] {
-        &self.keys
-    }
-
-    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
-        let Some(stored) = values[0].as_deref().and_then(BuildRecord::decode) else {
-            return Decision::Abort(());
-        };
-        let BuildRecord { is_done, position, .. } = stored;
-        let known = BuildRecord { is_done, position, ..self.known.clone() };
-        writes.put(self.keys[0].clone(), known.encode());
-        Decision::Commit(())
-    }
-}
-
-/// Keeps the sketches of a build, unless it is gone.
-struct KeepSketch {
-    keys: [Bytes; 2],
-    sketch: Bytes,
-}
-
-impl Transition for KeepSketch {
-    type Verdict = ();
-
-    fn keys(&self) -> &[Bytes] {
-        &self.keys
-    }
-
-    fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
-        if values[0].is_none() {
-            return Decision::Abort(());
-        }
-        writes.put(self.keys[1].clone(), self.sketch.clone());
-        Decision::Commit(())
     }
 }
 

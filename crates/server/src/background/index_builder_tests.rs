@@ -1,17 +1,20 @@
 //! The life of an index, cut short at every step and begun again by another process.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use tavola_engine::MemoryEngine;
 use tavola_engine::conformance::commit;
 use tavola_wire::Ticks;
-use tavola_wire::table::index::IndexDefinition;
+use tavola_wire::table::index::{IndexDefinition, RowMaker, RowScratch};
 use tavola_wire::table::names::TableName;
-use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
+use tavola_wire::table::stored::{EntityRef, EntityWriter, Value, set_timestamp};
 use tokio::sync::watch;
 
 use super::*;
 use crate::storage::index::IndexState;
 use crate::storage::index::verify::verify;
-use crate::storage::layout::{AccountId, EntityKeys, TableId};
+use crate::storage::layout::{AccountId, EntityKeys, TableId, entity_key_of};
 
 const ACCOUNT: AccountId = AccountId(1_000);
 const NOW: Ticks = Ticks::MIN_STORED;
@@ -184,6 +187,46 @@ async fn a_replacement_and_a_drop_go_on_wherever_they_were_cut_short() {
     }
 }
 
+/// Writers keep the rows of what they append: a build that waited for the end of the table might never meet it.
+#[tokio::test]
+async fn a_build_ends_though_entities_are_appended_all_the_while() {
+    let (engine, table) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    process.declare("Town", false).await;
+    let (mut worker, mut rows) = (process.worker(), ROWS);
+    for _ in 0..20 {
+        worker.step().await.unwrap();
+        // More than a step gets on.
+        if process.states().await == [(1, IndexState::Building)] {
+            for row in rows..rows + 100 {
+                put_with_row(&engine, table, row).await;
+            }
+            rows += 100;
+        }
+    }
+    assert_eq!(process.states().await, [(1, IndexState::Readable)]);
+    assert!(rows > ROWS + 300, "{rows}");
+}
+
+/// An entity with its row of an index on `Town`, as a writer puts it.
+async fn put_with_row(engine: &AnyEngine, table: TableId, row: usize) {
+    let definition = IndexDefinition::parse("Town", "", "", false).unwrap();
+    let mut entity = EntityWriter::new();
+    entity.push("Town", Value::Int32(1));
+    let mut entity = entity.finish();
+    set_timestamp(&mut entity, NOW);
+    let key = EntityKeys::of(table).key("p", &format!("{row:05}"));
+    let mut writes = vec![tavola_engine::Write::Put(key.clone(), entity.clone().into())];
+    let parsed = EntityRef::parse(&entity).unwrap();
+    let add = |_: usize, row: tavola_wire::table::index::IndexRow<'_>| {
+        let key = IndexKeys::of(table, 1).key(row.parts_and_suffix);
+        writes.push(tavola_engine::Write::Put(key, row.value.to_vec().into()));
+    };
+    let maker = RowMaker::new([&definition]);
+    maker.rows(entity_key_of(&key), parsed, &mut RowScratch::default(), add).unwrap();
+    commit(engine, writes).await;
+}
+
 /// Between the commits of one step, too.
 #[tokio::test]
 async fn a_step_goes_on_between_its_commits() {
@@ -252,6 +295,23 @@ async fn a_build_ends_with_its_table() {
     assert!(process.shared.catalogue.find(ACCOUNT, &view).await.is_err());
 }
 
+/// A client that hangs up while its table is dropped must not leave an index that nobody can get rid of.
+#[tokio::test]
+async fn a_table_is_not_counted_any_more_though_nobody_waits_for_its_drop() {
+    let (engine, _) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    process.declare("Town", false).await;
+    let name = TableName::parse("people").unwrap();
+    let mut dropping = Box::pin(process.shared.catalogue.drop_table(ACCOUNT, &name, NOW));
+    let polled = poll_fn(|context| Poll::Ready(dropping.as_mut().poll(context))).await;
+    assert!(polled.is_pending());
+    drop(dropping);
+    while process.shared.registry().has_indexes(ACCOUNT) {
+        tokio::task::yield_now().await;
+    }
+    assert!(process.shared.catalogue.find(ACCOUNT, &name).await.is_err());
+}
+
 #[tokio::test]
 async fn a_build_that_finds_the_same_values_twice_fails() {
     let (engine, table) = engine_with_people().await;
@@ -285,7 +345,7 @@ async fn an_index_with_a_row_without_its_entity_fails() {
         process.declare(keys, unique).await;
         process.steps(usize::MAX).await;
         let key = EntityKeys::of(table).key("p", "00003");
-        let entity_key = crate::storage::layout::entity_key_of(&key).to_vec();
+        let entity_key = entity_key_of(&key).to_vec();
         let report =
             |number| process.shared.registry().add_orphan(ACCOUNT, "people", number, &entity_key);
         // The entity is there; there is no such index.
@@ -297,7 +357,7 @@ async fn an_index_with_a_row_without_its_entity_fails() {
         commit(&engine, vec![tavola_engine::Write::Delete(key.clone())]).await;
         // A row that is not there either points to nothing.
         let other = EntityKeys::of(table).key("p", "never");
-        let never = crate::storage::layout::entity_key_of(&other);
+        let never = entity_key_of(&other);
         assert!(process.shared.registry().add_orphan(ACCOUNT, "people", 1, never));
         process.worker().check_orphans().await.unwrap();
         assert!(process.record().await.indexes.indexes[0].state.is_read());
@@ -418,7 +478,7 @@ async fn uses_and_changes_are_kept() {
     let numbers = process.shared.registry().statistics.of(table, 1);
     numbers.note_use(Ticks(77));
     numbers.note_changes(3, -2);
-    process.shared.keep_statistics().await.unwrap();
+    process.shared.catalogue.keep_statistics().await;
     let process = Process::start(&engine).await;
     let known = process.shared.registry().statistics.of(table, 1).get();
     assert_eq!((known.uses, known.last_used), (1, Some(Ticks(77))));
@@ -438,7 +498,10 @@ async fn a_verification_comes_to_an_end_though_the_index_is_declared_anew() {
     statistics(1).begin_verification();
     registry.add_verification(ACCOUNT, "people", "Index");
     process.declare("Row", false).await;
-    process.worker().step().await.unwrap();
+    let mut worker = process.worker();
+    while statistics(1).is_being_verified() {
+        worker.step().await.unwrap();
+    }
     let words = |number| statistics(number).verification().unwrap();
     assert!(words(1).contains("declared anew"), "{}", words(1));
     assert_eq!(&*words(2), "not readable yet");

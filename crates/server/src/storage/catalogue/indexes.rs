@@ -14,7 +14,8 @@ use tavola_wire::Ticks;
 use tavola_wire::table::names::TableName;
 
 use super::{Catalogue, Resource, Table, decode};
-use crate::storage::index::{IndexRegistry, definitions};
+use crate::storage::detached::detached;
+use crate::storage::index::{IndexRegistry, build_records, definitions};
 use crate::storage::layout::{
     AccountId, BuildRecord, Family, Key, Record, TableId, TableRecord, ViewRecord, sequence,
 };
@@ -26,6 +27,11 @@ const RETIRING_WAIT_MAX: Duration = Duration::from_secs(10);
 impl Catalogue<Table> {
     pub(crate) fn indexes(&self) -> &Arc<IndexRegistry> {
         &self.indexes
+    }
+
+    /// Writes down what is known of indexes and has changed.
+    pub(crate) async fn keep_statistics(&self) {
+        build_records::keep_statistics(&self.engine, &self.indexes.statistics).await;
     }
 
     /// The record of a table, by the name that keys hold.
@@ -97,21 +103,23 @@ impl Catalogue<Table> {
         name: &TableName<'_>,
         now: Ticks,
     ) -> Result<()> {
-        let key_name = Table::key_name(name);
-        let Stored { key, stored, record } = self.read_for_change(account, &key_name).await?;
-        if let Some(view) = &record.view {
-            return self.drop_view(account, &key_name, view, key, stored, now).await;
-        }
-        self.drop_named(account, name, now).await?;
-        let (catalogue, key_name) = (Arc::clone(self), key_name.into_owned());
-        // The table is gone, whoever still waits for the answer.
-        let counted =
-            tokio::spawn(async move { catalogue.count_indexes(account, &key_name).await });
-        counted.await.unwrap_or_else(|interrupted| Err(Error::from(interrupted)))?;
-        for index in &record.indexes.indexes {
-            self.indexes.statistics.forget(record.id, index.number);
-        }
-        Ok(())
+        let (catalogue, name) = (Arc::clone(self), name.clone().into_owned());
+        // Once it is gone, it is no longer counted either, whoever still waits for the answer.
+        detached(async move {
+            let key_name = Table::key_name(&name);
+            let Stored { key, stored, record } =
+                catalogue.read_for_change(account, &key_name).await?;
+            if let Some(view) = &record.view {
+                return catalogue.drop_view(account, &key_name, view, key, stored, now).await;
+            }
+            catalogue.drop_named(account, &name, now).await?;
+            catalogue.count_indexes(account, &key_name).await?;
+            for index in &record.indexes.indexes {
+                catalogue.indexes.statistics.forget(record.id, index.number);
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Resolves when nobody works with a record of the table that is older than what is stored now.
@@ -276,10 +284,10 @@ impl Catalogue<Table> {
         }
         let is_swapped = is_swapped?;
         if is_swapped {
-            self.count_indexes(account, name).await?;
             if definitions::has_work(&after.indexes) {
                 self.indexes.add_work(account, name);
             }
+            self.count_indexes(account, name).await?;
         }
         Ok(is_swapped)
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use tavola_engine::{Decision, Transition, Visitor, WriteSet};
+use tavola_engine::{Decision, KeyRange, Transition, Visitor, WriteSet};
 use tavola_wire::table::index::value_line::split_value;
 use tavola_wire::table::index::{IndexDefinition, RowMaker, RowRef, RowScratch};
 use tavola_wire::table::stored::EntityRef;
@@ -47,39 +47,47 @@ impl Visitor for ChunkKeys {
 }
 
 /// The entities that come after a place of a build.
-pub(crate) fn rows_behind(table: TableId, position: &[u8]) -> tavola_engine::KeyRange {
+pub(crate) fn rows_behind(table: TableId, position: &[u8]) -> KeyRange {
     let keys = EntityKeys::of(table);
-    if position.is_empty() {
-        return keys.all();
-    }
-    // The first key behind it is the same and a zero byte.
-    let next = [position, &[0]].concat();
-    keys.range(&next, None)
+    if position.is_empty() { keys.all() } else { keys.range(&behind(position), None) }
+}
+
+/// Those of them up to the last one that there was when the build began. Whatever came behind it was written by writers who
+/// keep the index: a build that went on to it would never end where entities are appended faster than it gets on.
+pub(crate) fn rows_up_to(table: TableId, position: &[u8], last: &[u8]) -> KeyRange {
+    let start = if position.is_empty() { Vec::new() } else { behind(position) };
+    EntityKeys::of(table).range(&start, Some(&behind(last).max(start.clone())))
+}
+
+/// The first key behind one is the same and a zero byte.
+fn behind(entity_key: &[u8]) -> Vec<u8> {
+    [entity_key, &[0]].concat()
 }
 
 /// Counts the entities of a table, some at a time.
 #[derive(Debug)]
 pub(crate) struct RowCount {
     pub rows: u64,
-    /// The last one's key, if there may be more behind it.
-    pub last: Option<Bytes>,
+    /// The key of the last of them.
+    pub last: Vec<u8>,
+    /// Whether there may be more behind it.
+    pub has_more: bool,
     rows_max: u64,
 }
 
 impl RowCount {
     pub(crate) fn up_to(rows_max: u64) -> Self {
-        Self { rows: 0, last: None, rows_max }
+        Self { rows: 0, last: Vec::new(), has_more: false, rows_max }
     }
 }
 
 impl Visitor for RowCount {
     fn visit(&mut self, key: &[u8], _: &[u8]) -> ControlFlow<()> {
         self.rows += 1;
-        if self.rows < self.rows_max {
-            return ControlFlow::Continue(());
-        }
-        self.last = Some(Bytes::copy_from_slice(entity_key_of(key)));
-        ControlFlow::Break(())
+        self.last.clear();
+        self.last.extend_from_slice(entity_key_of(key));
+        self.has_more = self.rows == self.rows_max;
+        if self.has_more { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -146,7 +154,7 @@ impl Chunk {
             let corrupt = |error| Error::Corrupt(format!("an entity: {error:?}"));
             let entity = EntityRef::parse(value).map_err(corrupt)?;
             build.rows += 1;
-            build.off_type += off_type(&self.definition, entity);
+            let before = rows.len();
             let add = |_: usize, row: tavola_wire::table::index::IndexRow<'_>| {
                 rows.push(Row {
                     key: keys.key(row.parts_and_suffix),
@@ -156,6 +164,9 @@ impl Chunk {
                 });
             };
             self.row_maker.rows(entity_key, entity, &mut scratch, add).map_err(corrupt)?;
+            if rows.len() > before {
+                build.off_type += off_type(&self.definition, entity);
+            }
         }
         Ok(rows)
     }

@@ -182,9 +182,16 @@ pub(crate) fn retire(list: &mut IndexList, seen: &IndexList, now: Ticks) {
 
 /// Whether a unique index that was dropped still refuses values.
 pub(crate) fn has_retiring_unique(list: &IndexList) -> bool {
-    let is_retiring =
-        |index: &IndexRecord| index.state == IndexState::Retiring && index.definition.unique;
-    list.indexes.iter().any(is_retiring)
+    list.indexes.iter().any(is_retiring_unique)
+}
+
+/// Whether a definition before this one, of the same index, still refuses values.
+pub(crate) fn is_refused_before(list: &IndexList, index: &IndexRecord) -> bool {
+    list.indexes.iter().any(|other| other.name == index.name && is_retiring_unique(other))
+}
+
+fn is_retiring_unique(index: &IndexRecord) -> bool {
+    index.state == IndexState::Retiring && index.definition.unique
 }
 
 fn take_next_states(

@@ -7,6 +7,7 @@
 
 pub(crate) mod backfill;
 mod build_progress;
+pub(crate) mod build_records;
 pub(crate) mod definitions;
 pub(crate) mod generation;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What is known of an index beside its definition: numbers that steer, and decide nothing.
 //!
-//! They live in memory, shared by all who hold the index, and are kept in its build record now and then. After a crash
-//! those of the last minute are missing.
+//! They live in memory, shared by all who hold the index, and are kept in its build record every few seconds and at a stop.
+//! After a crash those of the last seconds are missing.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -22,6 +22,9 @@ pub(crate) struct IndexStatistics {
     rows: AtomicU64,
     /// Rows of the index, likewise.
     entries: AtomicU64,
+    /// Changes of both while the index is being built. The build meets some of them too: it is an estimate.
+    rows_beside_build: AtomicI64,
+    entries_beside_build: AtomicI64,
     /// Bytes of these rows, as the build found them.
     bytes: AtomicU64,
     off_type: AtomicU64,
@@ -59,6 +62,19 @@ impl IndexStatistics {
         add(&self.rows, rows);
         add(&self.entries, entries);
         self.is_changed.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts changes that were committed while the index was being built.
+    pub(crate) fn note_changes_beside_build(&self, rows: i64, entries: i64) {
+        self.rows_beside_build.fetch_add(rows, Ordering::Relaxed);
+        self.entries_beside_build.fetch_add(entries, Ordering::Relaxed);
+    }
+
+    /// What the build has found is all there was when it began: what came beside it is added.
+    pub(crate) fn end_build(&self) {
+        let rows = self.rows_beside_build.swap(0, Ordering::Relaxed);
+        let entries = self.entries_beside_build.swap(0, Ordering::Relaxed);
+        self.note_changes(rows, entries);
     }
 
     /// Takes over what a build has found, or what was kept.

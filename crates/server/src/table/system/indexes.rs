@@ -326,7 +326,7 @@ fn entity(record: &TableRecord, index: &IndexRecord, registry: &IndexRegistry) -
     entity.push("Filter", Value::String(&definition.filter));
     entity.push("Unique", Value::Boolean(definition.unique));
     entity.push("BrowseAs", Value::String(index.browse_as.as_deref().unwrap_or_default()));
-    entity.push("State", Value::String(state_text(index.state)));
+    entity.push("State", Value::String(state_text(record, index)));
     entity.push("Progress", number(known.rows));
     entity.push("Entries", number(known.entries));
     entity.push("Bytes", number(known.bytes));
@@ -347,9 +347,13 @@ fn entity(record: &TableRecord, index: &IndexRecord, registry: &IndexRegistry) -
 }
 
 /// What a user has to know: whether it can be used, is on its way, or never will be.
-fn state_text(state: IndexState) -> &'static str {
-    match state {
+fn state_text(record: &TableRecord, index: &IndexRecord) -> &'static str {
+    match index.state {
         IndexState::DeleteOnly | IndexState::WriteOnly | IndexState::Building => "Building",
+        // What is said to be readable refuses nothing that it should not.
+        IndexState::Readable if definitions::is_refused_before(&record.indexes, index) => {
+            "Building"
+        }
         IndexState::Readable => "Readable",
         IndexState::Failing | IndexState::Failed => "Failed",
         IndexState::Retiring | IndexState::Dropped => "Dropping",

@@ -87,6 +87,36 @@ fn an_index_is_built_kept_verified_and_dropped() {
     assert!(told.contains("rows of indexes"), "{told}");
 }
 
+/// An index that was declared on an empty table is as useful after a restart as before.
+#[test]
+fn what_is_known_of_an_index_survives_a_stop() {
+    let server = Arc::new(Launch::new().start());
+    let client = Client::new(&server);
+    let table = client.new_table();
+    build(&client, &table, "ByAge", &json!({"Keys": "Age"}));
+    let all: Vec<Value> = (0..3000)
+        .map(|row| json!({"PartitionKey": "p", "RowKey": format!("{row:04}"), "Age": row}))
+        .collect();
+    insert_all(&client, &table, &all);
+    let ask = || {
+        let page =
+            explained(&client, &table, &[("$filter", "Age ge 100 and Age lt 400"), ("$top", "10")]);
+        assert_eq!(values(&page).len(), 10);
+        explanation(&page)
+    };
+    let told = ask();
+    assert!(told.contains("sorted"), "{told}");
+    // The rows that were counted, and the use.
+    let before = index(&client, &table, "ByAge");
+    assert_eq!((&before["Entries"], &before["Uses"]), (&json!("3000"), &json!("1")));
+    server.restart_cleanly();
+    let after = index(&client, &table, "ByAge");
+    for name in ["Entries", "Uses", "LastUsed"] {
+        assert_eq!(before[name], after[name], "{name}");
+    }
+    assert_eq!(ask(), told);
+}
+
 fn insert_more(client: &Client, table: &str) {
     for row in 2000..2050 {
         client.insert(table, &person("p", row)).expect(204);
