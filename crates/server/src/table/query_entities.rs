@@ -148,7 +148,7 @@ async fn query_stored(
     table: &Table,
     asked: Asked<'_>,
 ) -> Result<Found> {
-    let Asked { plan, format, top, deadline, .. } = asked;
+    let Asked { plan, format, top, deadline, range } = asked;
     let Plan { spans, kind, residual, filter } = plan;
     let is_asked = residual.is_some() && top > 0;
     let memory = context.state.memory_budget.reservation();
@@ -159,7 +159,8 @@ async fn query_stored(
         None => (scan_spans(context, table, &spans, page(format)).await?, IndexUse::default()),
         Some(filter) => {
             let hint = Hint::from_header(context.head.header(&INDEX_HINT));
-            let query = IndexQuery { filter, spans: &spans, kind, top, hint };
+            let is_restricted = range.is_some();
+            let query = IndexQuery { filter, spans: &spans, kind, top, hint, is_restricted };
             match index_scan::choose(table, &query, &format) {
                 // Large, and few queries have it.
                 Ok(choice) => {

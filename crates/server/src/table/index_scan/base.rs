@@ -22,12 +22,8 @@ pub(super) async fn scan_rows(
     mut page: Box<Page>,
 ) -> Result<(Box<Page>, Option<Vec<u8>>)> {
     let mut rows_left = rows_max;
-    for span in spans {
-        if span.end.as_deref().is_some_and(|end| end <= from) {
-            continue;
-        }
-        let start = from.max(&span.start);
-        let range = keys.range(start, span.end.as_deref());
+    for span in spans_from(spans, from) {
+        let range = keys.range(from.max(&span.start), span.end.as_deref());
         let counted = Counted { page, rows_left, last: None };
         let counted = reader.scan(range, counted).await.map_err(engine_error)?;
         page = counted.page;
@@ -41,6 +37,31 @@ pub(super) async fn scan_rows(
         tokio::task::yield_now().await;
     }
     Ok((page, None))
+}
+
+/// Shows the rows of the spans from `from` on to the page until it is done. Unlike a number of rows, all of them may be read
+/// by several threads.
+pub(super) async fn scan_rest(
+    reader: &impl Reader,
+    keys: EntityKeys,
+    spans: &[Span],
+    from: &[u8],
+    mut page: Box<Page>,
+) -> Result<Box<Page>> {
+    for span in spans_from(spans, from) {
+        let range = keys.range(from.max(&span.start), span.end.as_deref());
+        page = reader.scan(range, page).await.map_err(engine_error)?;
+        if page.is_done() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok(page)
+}
+
+/// Spans that do not end before a key.
+fn spans_from<'s>(spans: &'s [Span], from: &'s [u8]) -> impl Iterator<Item = &'s Span> {
+    spans.iter().filter(move |span| span.end.as_deref().is_none_or(|end| end > from))
 }
 
 /// The least key behind this one.

@@ -1,6 +1,7 @@
 //! The indexes of a table that can find the rows of a filter, and which of them is taken.
 //!
-//! There is no cost model: more leading parts that are compared for equality come first, then rows that are in the order
+//! There is no cost model: a unique index whose parts are all compared for equality comes first, then more leading parts that
+//! are, then rows that are in the order
 //! of entity keys, then what is between two values before what is on one side of one, and that before what `ne` leaves, then
 //! rows that need no look-up, then fewer ranges. What this does not foresee is noticed while the rows are read.
 
@@ -57,7 +58,8 @@ pub(crate) enum Hint<'q> {
 pub(super) struct Candidates {
     /// The best of those that serve the whole filter first.
     pub whole: Vec<Candidate>,
-    /// One for each branch of an `or` that no index serves as a whole; all of them in the order of entity keys.
+    /// One for each branch of an `or`, unless the best of those that serve the whole filter is in the order of entity keys, as
+    /// all of these are.
     pub branches: Vec<Candidate>,
     pub not_used: Vec<(String, Reason)>,
 }
@@ -97,7 +99,8 @@ impl Candidates {
         found.whole.sort_by(|a, b| {
             a.rank().cmp(&b.rank()).then_with(|| a.index().name.cmp(&b.index().name))
         });
-        if found.whole.is_empty() && !wanted.hint.is_forced() {
+        let has_ordered = found.whole.first().is_some_and(|best| best.access.is_ordered());
+        if !has_ordered && !wanted.hint.is_forced() {
             found.branches = branches(schema, wanted).unwrap_or_default();
         }
         found
@@ -120,7 +123,11 @@ impl Candidate {
     /// The less, the better.
     fn rank(&self) -> impl Ord + use<> {
         let access = &self.access;
-        let order = (Reverse(access.leading_points), Reverse(access.is_ordered()));
+        let definition = &self.index().definition;
+        // It has one row at most for each range.
+        let is_unique = definition.unique && access.leading_points == definition.keys.len();
+        let points = (Reverse(is_unique), Reverse(access.leading_points));
+        let order = (points, Reverse(access.is_ordered()));
         let ranges = (access.intervals, access.ranges.len());
         (order, access.width, Reverse(self.is_covering()), ranges)
     }
@@ -211,7 +218,10 @@ fn shown_properties(format: &EntityFormat) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests_support::{candidates, schema};
+    use tavola_wire::table::filter::parse;
+
+    use super::super::tests_support::{candidates, schema, schema_of};
+    use super::*;
 
     /// The names of what serves a filter, the best first.
     fn ranked(indexes: &[(&str, &str)], filter: &str) -> Vec<String> {
@@ -232,6 +242,36 @@ mod tests {
         assert_eq!(ranked(&both, &format!("LastName eq 'a' and {between}"))[0], "LastName");
         assert_eq!(ranked(&[("A", ""), ("B", "*")], "A gt 1 and B gt 1"), ["B", "A"]);
         assert_eq!(ranked(&[("A", ""), ("B", "")], "A eq 1 and B eq 'x'"), ["B", "A"]);
+    }
+
+    #[test]
+    fn a_unique_index_comes_first() {
+        let definitions = [("Town,Name,Age", false), ("Email", true), ("Town", true)];
+        let definitions = definitions.map(|(keys, unique)| {
+            IndexDefinition::parse(keys, "", "", unique).expect("a definition")
+        });
+        let schema = schema_of(&definitions);
+        let first = |filter: &str| candidates(&schema, filter, None)[0].index().name.clone();
+        let town = "Town eq 'X' and Name eq 'Y' and Age gt 3";
+        assert_eq!(first(&format!("{town} and Email eq 'e'")), "Email");
+        // Of these it has more than one row.
+        assert_eq!(first(&format!("{town} and Email gt 'e'")), "Town");
+        assert_eq!(first("Town gt 'X' and Email ge 'e' and Email lt 'f'"), "Email");
+    }
+
+    #[test]
+    fn branches_are_found_beside_what_is_in_no_order() {
+        let schema = schema(&[("Email", ""), ("Phone", ""), ("Score", "")]);
+        let branches = |filter: &str| {
+            let format = EntityFormat::new(MetadataLevel::None, "", "", "t", None).unwrap();
+            let filter = parse(filter).unwrap();
+            let wanted = Wanted { filter: &filter, format: &format, hint: Hint::Any };
+            Candidates::find(&schema, wanted).branches.len()
+        };
+        let either = "(Email eq 'e' or Phone eq 'p')";
+        assert_eq!(branches(&format!("{either} and Score gt 5")), 2);
+        assert_eq!(branches(&format!("{either} and Score eq 5")), 0);
+        assert_eq!(branches("Score gt 5"), 0);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod orphan;
 mod room;
 mod smallest;
 mod sorted;
+mod spans;
 #[cfg(test)]
 mod tests_support;
 
@@ -26,12 +27,12 @@ use tavola_wire::explain::{How, Reason};
 use tavola_wire::table::filter::{Expr, QueryKind, Span};
 use tavola_wire::table::json::EntityFormat;
 
-use self::base::{after, scan_rows};
+use self::base::{after, scan_rest, scan_rows};
 use self::batch::FIRST_ROWS;
 use self::candidate::{Candidate, Candidates, Wanted};
 use self::entry::Entry;
 use self::ordered::{Merged, Ordered, ReadAhead};
-use self::sorted::{Pass, PassLimits, is_in, next_span, rows_worth};
+use self::sorted::{Pass, PassLimits, rows_worth};
 use super::entity_page::Page;
 use crate::context::RequestContext;
 use crate::error::{Result, engine_error};
@@ -43,12 +44,17 @@ pub(crate) use self::candidate::Hint;
 pub(crate) use self::explain::IndexUse;
 pub(crate) use self::orphan::report_orphan;
 
-/// Rows of a bounded range in one partition that are read before an index is thought of.
+/// Rows of a bounded range in one partition that are read before an index is thought of, and of a whole partition before a
+/// long range of an index is.
 const RANGE_ROWS: u64 = 1000;
+/// Rows of an unordered range that are passed before a partition is read.
+const SHORT_RANGE_ROWS: u64 = 256;
 /// Entities that are looked up before the index is compared with a scan; fewer where the build has found a value that a scan
 /// is better for. The more have been looked up, the rarer it is compared.
 const FIRST_LOOK: u64 = 64;
 const COMMON_FIRST_LOOK: u64 = 4;
+/// Entries that have all that is asked, likewise: most queries want no more of them.
+const COPIES_FIRST_LOOK: u64 = 256;
 const LOOK_GROWTH: u64 = 4;
 const LOOK_GAP_MAX: u64 = 4096;
 /// Rows that are scanned to compare, for each entity that was looked up: a sixth of what that cost.
@@ -58,8 +64,8 @@ const LOOK_ROWS_MAX: u64 = 512;
 const SCAN_ROWS_MAX: u64 = 4096;
 /// One look-up costs as much as this many rows of a scan.
 const ROWS_PER_LOOK_UP: u64 = 13;
-/// An index row of many ranges that has all that is asked costs as much as this many.
-const ROWS_PER_COPY: u64 = 2;
+/// An index row that has all that is asked costs as much as this many.
+const ROWS_PER_COPY: u64 = 6;
 /// Ranges that are read without comparing them with a scan first.
 const RANGES_UNCOMPARED: usize = 16;
 /// Look-ups between two moments at which other requests of the thread get their turn.
@@ -68,6 +74,8 @@ const LOOK_UPS_PER_YIELD: u64 = 32;
 const SORTED_MAX: usize = 2;
 /// Passes over an unordered range for one page.
 const PASSES_MAX: usize = 3;
+/// Rows that a table is taken to have if that is not known, or must not show: to whoever is granted a range of its keys.
+const ROWS_UNTOLD: u64 = 100_000;
 
 /// A query whose filter is asked about rows.
 pub(crate) struct IndexQuery<'q> {
@@ -78,6 +86,9 @@ pub(crate) struct IndexQuery<'q> {
     /// Entities that the page may hold.
     pub top: usize,
     pub hint: Hint<'q>,
+    /// Whether a signature grants a range of keys. Then nothing may depend on rows outside the spans: which way the page is
+    /// filled shows in what it says of rows and in its token.
+    pub is_restricted: bool,
 }
 
 /// The indexes that are to serve the query.
@@ -104,10 +115,11 @@ pub(crate) fn choose(
         None if branches.is_empty() => return Err(used),
         None => Way::Ordered(branches, None),
         Some(first) if first.access.is_ordered() => {
-            let second = best.find(|it| it.access.is_ordered() && !first.is_covering());
-            Way::Ordered(vec![first], second)
+            Way::Ordered(vec![first], best.find(|it| it.access.is_ordered()))
         }
-        Some(first) => Way::Sorted(std::iter::once(first).chain(best).take(SORTED_MAX).collect()),
+        Some(first) => {
+            Way::Sorted(std::iter::once(first).chain(best).take(SORTED_MAX).collect(), branches)
+        }
     };
     Ok(Choice { way, used })
 }
@@ -121,8 +133,8 @@ pub(crate) struct Choice {
 enum Way {
     /// The rows of all of them, merged, and perhaps only those that another index has too.
     Ordered(Vec<Candidate>, Option<Candidate>),
-    /// The first of them whose range is not too wide.
-    Sorted(Vec<Candidate>),
+    /// The first of them whose range is not too wide; if all are, the rows of the others, merged.
+    Sorted(Vec<Candidate>, Vec<Candidate>),
 }
 
 /// Fills the page. Index rows and entities are read from one state.
@@ -151,10 +163,14 @@ pub(crate) async fn fill(
     }
     match way {
         Way::Ordered(candidates, second) => run.ordered(&candidates, second.as_ref()).await?,
-        Way::Sorted(candidates) => run.first_sorted(&candidates).await?,
+        Way::Sorted(candidates, branches) => {
+            if !run.first_sorted(&candidates).await? && !branches.is_empty() {
+                run.ordered(&branches, None).await?;
+            }
+        }
     }
     if !run.is_done() {
-        run.scan(u64::MAX).await?;
+        run.scan_rest().await?;
     }
     Ok((run.page.expect("it is only lent"), run.used))
 }
@@ -208,6 +224,15 @@ impl<R: Reader> Run<'_, R> {
         }
     }
 
+    /// Reads entities in order until the page is done.
+    async fn scan_rest(&mut self) -> Result<()> {
+        let page = self.page.take().expect("it is here between scans");
+        let (reader, spans) = (self.reader, self.query.spans);
+        self.page = Some(scan_rest(reader, self.entity_keys, spans, &self.from, page).await?);
+        self.is_at_end = true;
+        Ok(())
+    }
+
     /// Reads entities in order: how many of them were shown and how many matched.
     async fn scan(&mut self, rows_max: u64) -> Result<(u64, u64)> {
         let page = self.page.take().expect("it is here between scans");
@@ -235,32 +260,39 @@ impl<R: Reader> Run<'_, R> {
                 && it.index().statistics.has_common_value(ROWS_PER_LOOK_UP)
         };
         // Of two sides, the one that ends within a batch is used alone.
-        let is_common = second.is_none() && candidates.iter().any(has_common_value);
-        let (first_rows, first_look) =
-            if is_common { (FIRST_ROWS, COMMON_FIRST_LOOK) } else { (BATCH_ROWS, FIRST_LOOK) };
+        let is_common = second.is_none()
+            && !self.query.is_restricted
+            && candidates.iter().any(has_common_value);
+        let is_covering = candidates.iter().all(Candidate::is_covering);
+        let (first_rows, first_look) = match is_common {
+            true => (FIRST_ROWS, COMMON_FIRST_LOOK),
+            false if is_covering => (BATCH_ROWS, COPIES_FIRST_LOOK),
+            false => (BATCH_ROWS, FIRST_LOOK),
+        };
         let ahead = ReadAhead { top: self.query.top, first_rows };
         let merged = |candidates: &[Candidate]| {
             let memory = self.context.state.memory_budget.reservation();
-            Merged::new(candidates, ahead, memory, |number| self.index_keys(number))
+            let spans = self.query.spans;
+            Merged::new(candidates, spans, ahead, memory, |number| self.index_keys(number))
         };
         let second_side = second.map(|second| merged(std::slice::from_ref(second)));
-        let mut entries = Ordered::new(merged(candidates), second_side, self.deadline());
+        let spans = self.query.spans;
+        let mut entries = Ordered::new(spans, merged(candidates), second_side, self.deadline());
+        if is_covering {
+            entries = entries.only_if_second_is_short();
+        }
         let ranges: usize = candidates.iter().map(|it| it.access.ranges.len()).sum();
         self.note(if ranges > 1 { How::Merged } else { How::Ordered }, candidates);
-        if ranges > RANGES_UNCOMPARED && !self.query.hint.is_forced() {
-            self.scan_before(ranges).await?;
+        let is_compared = !self.query.hint.is_forced();
+        if ranges > RANGES_UNCOMPARED && is_compared {
+            self.scan_before(ranges, rows_per_entry(is_covering)).await?;
         }
-        let is_compared = !self.used.is_covering && !self.query.hint.is_forced();
         let (mut look_ups, mut look_gap, mut next_look) = (0, first_look, first_look);
         while !self.is_done() {
             let Some(entry) = entries.next(self.reader, &self.from).await? else {
                 self.end(entries.late_at.take());
                 break;
             };
-            if !is_in(self.query.spans, &entry.entity_key) {
-                self.skip_to_span(&entry.entity_key);
-                continue;
-            }
             self.show(entry).await?;
             look_ups += 1;
             if look_ups % LOOK_UPS_PER_YIELD == 0 {
@@ -269,7 +301,12 @@ impl<R: Reader> Run<'_, R> {
             // The rest of a short list is looked up sooner than anything is compared.
             if is_compared && look_ups >= next_look && !entries.is_read() {
                 let first_rows = (LOOK_ROWS_SHARE * look_gap).min(LOOK_ROWS_MAX);
-                self.scan_while_cheaper(&mut entries, first_rows).await?;
+                let is_covering = match second.filter(|_| entries.is_second_alone) {
+                    Some(second) => second.is_covering(),
+                    None => is_covering,
+                };
+                let rows_per_entry = rows_per_entry(is_covering);
+                self.scan_while_cheaper(&mut entries, first_rows, rows_per_entry).await?;
                 look_gap = (LOOK_GROWTH * look_gap).min(LOOK_GAP_MAX);
                 next_look = look_ups + look_gap;
             }
@@ -285,17 +322,8 @@ impl<R: Reader> Run<'_, R> {
         Ok(())
     }
 
-    /// Goes to the first span behind a key that is in none.
-    fn skip_to_span(&mut self, key: &[u8]) {
-        match next_span(self.query.spans, key) {
-            Some(span) => self.from = span.start.clone(),
-            None => self.is_at_end = true,
-        }
-    }
-
     /// Many ranges cost as many look-ups before the first entity is found: where there are matches enough, a page is sooner full.
-    async fn scan_before(&mut self, ranges: usize) -> Result<()> {
-        let rows_per_match = if self.used.is_covering { ROWS_PER_COPY } else { ROWS_PER_LOOK_UP };
+    async fn scan_before(&mut self, ranges: usize, rows_per_match: u64) -> Result<()> {
         let mut rows_max = LOOK_ROWS_SHARE * ranges as u64;
         while !self.is_done() {
             let (rows, matches) = self.scan(rows_max.min(SCAN_ROWS_MAX)).await?;
@@ -309,7 +337,12 @@ impl<R: Reader> Run<'_, R> {
 
     /// Reads in order for as long as that gets on sooner than look-ups do: as long as there are more entries among the rows
     /// than could be looked up in that time, be they matches or not.
-    async fn scan_while_cheaper(&mut self, entries: &mut Ordered, first_rows: u64) -> Result<()> {
+    async fn scan_while_cheaper(
+        &mut self,
+        entries: &mut Ordered<'_>,
+        first_rows: u64,
+        rows_per_entry: u64,
+    ) -> Result<()> {
         let mut rows_max = first_rows;
         while !self.is_done() {
             let begin = self.from.clone();
@@ -317,9 +350,9 @@ impl<R: Reader> Run<'_, R> {
             if self.is_done() {
                 break;
             }
-            let enough = rows.div_ceil(ROWS_PER_LOOK_UP);
-            let is_cheaper = matches >= enough
-                || entries.has(enough, self.reader, &begin, &self.from, self.query.spans).await?;
+            let enough = rows.div_ceil(rows_per_entry);
+            let is_cheaper =
+                matches >= enough || entries.has(enough, self.reader, &begin, &self.from).await?;
             if !is_cheaper {
                 break;
             }
@@ -331,34 +364,64 @@ impl<R: Reader> Run<'_, R> {
         Ok(())
     }
 
-    async fn first_sorted(&mut self, candidates: &[Candidate]) -> Result<()> {
+    /// Whether the range of one of them was short enough.
+    async fn first_sorted(&mut self, candidates: &[Candidate]) -> Result<bool> {
+        if self.query.kind == QueryKind::PartitionScan && !self.query.hint.is_forced() {
+            // A short range is passed at once; a small partition is read sooner than a long one.
+            if self.passes(&candidates[0], SHORT_RANGE_ROWS).await? {
+                return Ok(true);
+            }
+            self.scan(RANGE_ROWS).await?;
+        }
         for candidate in candidates {
             if self.is_done() || self.sorted(candidate).await? {
-                break;
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
-    /// Whether its range was short enough.
+    /// Whether its range was short enough for what it may find.
     async fn sorted(&mut self, candidate: &Candidate) -> Result<bool> {
-        let (state, index) = (self.context.state, candidate.index());
-        let (table, is_forced) = (self.table.id, self.query.hint.is_forced());
-        let (wide_ranges, ranges) = (&state.workload.wide_ranges, &candidate.access.ranges[..]);
-        let rows_max = rows_worth(self.query.top, index.statistics.rows());
-        if !is_forced && wide_ranges.knows(table, index.number, ranges, rows_max) {
-            self.used.not_used.push((index.name.clone(), Reason::TooWide));
-            return Ok(false);
+        let index = candidate.index();
+        if self.query.hint.is_forced() {
+            return self.passes(candidate, u64::MAX).await;
         }
+        if self.query.is_restricted {
+            return self.passes(candidate, rows_worth(self.query.top, ROWS_UNTOLD)).await;
+        }
+        let wide_ranges = &self.context.state.workload.wide_ranges;
+        let rows = match index.statistics.rows() {
+            // What was counted before a crash may be lost.
+            0 => ROWS_UNTOLD,
+            rows => rows,
+        };
+        let rows_max = rows_worth(self.query.top, rows);
+        let is_short =
+            !wide_ranges.knows(self.table.id, index.number, &candidate.access.ranges, rows_max)
+                && self.passes(candidate, rows_max).await?;
+        if !is_short {
+            self.used.not_used.push((index.name.clone(), Reason::TooWide));
+        }
+        Ok(is_short)
+    }
+
+    /// Shows the entities of its range, unless that has more rows than these or takes too long. Whether it did.
+    async fn passes(&mut self, candidate: &Candidate, rows_max: u64) -> Result<bool> {
+        let (state, index) = (self.context.state, candidate.index());
         let spans: Arc<[Span]> = self.query.spans.into();
         for _ in 0..PASSES_MAX {
             if self.is_done() {
                 break;
             }
+            let now = Instant::now();
             let limits = PassLimits {
                 from: self.from.clone(),
                 entries: self.query.top,
-                rows_max: if is_forced { u64::MAX } else { rows_max },
+                rows_max,
+                counts_spans_alone: self.query.is_restricted,
+                // The rest is for the scan that then comes.
+                deadline: now + self.deadline().saturating_duration_since(now) / 2,
             };
             let memory = state.memory_budget.reservation();
             let keys = self.index_keys(index.number);
@@ -367,11 +430,15 @@ impl<R: Reader> Run<'_, R> {
             self.used.entries += passed;
             let (entries, is_all, _memory) = match pass {
                 Pass::Found { entries, is_all, memory } => (entries, is_all, memory),
-                Pass::TooWide { ranges: passed } => {
-                    wide_ranges.remember(table, index.number, &ranges[..passed], rows_max);
-                    self.used.not_used.push((index.name.clone(), Reason::TooWide));
+                Pass::TooWide { ranges } => {
+                    if !self.query.is_restricted {
+                        let ranges = &candidate.access.ranges[..ranges];
+                        let wide_ranges = &state.workload.wide_ranges;
+                        wide_ranges.remember(self.table.id, index.number, ranges, rows_max);
+                    }
                     return Ok(false);
                 }
+                Pass::Late => return Ok(false),
             };
             self.note(How::Sorted, std::slice::from_ref(candidate));
             self.show_all(entries).await?;
@@ -407,4 +474,9 @@ impl<R: Reader> Run<'_, R> {
         self.from = after(&entry.entity_key);
         Ok(())
     }
+}
+
+/// Rows of a scan that cost as much as an entry of an index.
+fn rows_per_entry(is_covering: bool) -> u64 {
+    if is_covering { ROWS_PER_COPY } else { ROWS_PER_LOOK_UP }
 }

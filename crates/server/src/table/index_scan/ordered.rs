@@ -16,7 +16,7 @@ use super::batch::{BATCH_ROWS, Batch};
 use super::candidate::{Candidate, Coverage};
 use super::entry::Entry;
 use super::room::Room;
-use super::sorted::{is_in, next_span};
+use super::spans::{first_from, is_in};
 use crate::error::{Result, corrupt};
 use crate::net::memory_budget::Reservation;
 use crate::storage::layout::IndexKeys;
@@ -72,6 +72,7 @@ struct Stream {
 impl Merged {
     pub(super) fn new(
         candidates: &[Candidate],
+        spans: &[Span],
         ahead: ReadAhead,
         memory: Reservation,
         keys: impl Fn(u16) -> IndexKeys,
@@ -84,7 +85,7 @@ impl Merged {
                 candidate: candidate.clone(),
                 keys,
                 position: Some(range.start.clone()),
-                range: range.clone(),
+                range: up_to_last(spans, range, candidate.index().definition.unique),
                 buffer: VecDeque::new(),
                 batch_rows,
             })
@@ -143,6 +144,20 @@ impl Merged {
     }
 }
 
+/// A range without the rows behind the last span. They are not read, and so nothing can depend on whether there are any.
+fn up_to_last(spans: &[Span], range: &AccessRange, is_unique: bool) -> AccessRange {
+    let mut range = range.clone();
+    let end = spans.last().and_then(|span| span.end.as_deref());
+    if let (Some(beginning), Some(end), false) = (&range.ordered, end, is_unique) {
+        match end.strip_prefix(&beginning[..]) {
+            Some(suffix) => range.end = range.end.min([&range.start[..], suffix].concat()),
+            None if *end < **beginning => range.end = range.start.clone(),
+            None => {}
+        }
+    }
+    range
+}
+
 impl Stream {
     /// Makes an entry from `from` on the first of the buffer, if there is one: the rows read for it.
     async fn seek(&mut self, reader: &impl Reader, from: &[u8], room: &mut Room) -> Result<u64> {
@@ -174,7 +189,8 @@ impl Stream {
             return Some(position);
         }
         let suffix = from.strip_prefix(beginning)?;
-        Some(position.max([&self.range.start[..], suffix].concat()))
+        let position = position.max([&self.range.start[..], suffix].concat());
+        (position < self.range.end).then_some(position)
     }
 
     async fn load(
@@ -208,18 +224,22 @@ impl Stream {
     }
 }
 
-/// Steps after which an intersection settles for one of its sides.
+/// Steps after which an intersection settles for one of its sides at the latest.
 const INTERSECTION_STEPS: u32 = 4096;
 
 /// Steps between two looks at the clock, at which other requests of the thread get their turn, too.
 const STEPS_PER_TIME_CHECK: u32 = 64;
 
-/// Entries of one index, or those that two have in common.
-pub(super) struct Ordered {
+/// Entries of one index in the spans, or those that two have in common.
+pub(super) struct Ordered<'s> {
+    spans: &'s [Span],
     first: Merged,
     second: Option<Merged>,
     steps: u32,
+    /// After that many it settles for one of its sides.
+    steps_max: u32,
     deadline: Instant,
+    is_late: bool,
     /// What comes next, if the time was up before it was known whether both sides have it.
     pub late_at: Option<Vec<u8>>,
     /// An entry that was taken before its turn.
@@ -231,19 +251,33 @@ pub(super) struct Ordered {
     pub is_second_alone: bool,
 }
 
-impl Ordered {
-    pub(super) fn new(first: Merged, second: Option<Merged>, deadline: Instant) -> Self {
+impl<'s> Ordered<'s> {
+    pub(super) fn new(
+        spans: &'s [Span],
+        first: Merged,
+        second: Option<Merged>,
+        deadline: Instant,
+    ) -> Self {
         Self {
+            spans,
             first,
             second,
             steps: 0,
+            steps_max: INTERSECTION_STEPS,
             deadline,
+            is_late: false,
             late_at: None,
             next: None,
             given_up: 0,
             is_intersected: false,
             is_second_alone: false,
         }
+    }
+
+    /// Looks at the second side only whether it is short: rows that have all that is asked are not worth more.
+    pub(super) fn only_if_second_is_short(mut self) -> Self {
+        self.steps_max = 1;
+        self
     }
 
     pub(super) fn entries(&self) -> u64 {
@@ -271,12 +305,17 @@ impl Ordered {
         }
         let mut from = Cow::Borrowed(from);
         loop {
-            let Some(stream) = self.first.seek(reader, &from).await? else { return Ok(None) };
+            let Some(start) = first_from(self.spans, &from) else { return Ok(None) };
+            let Some(stream) = self.first.seek(reader, start).await? else { return Ok(None) };
             if self.settles() {
                 continue;
             }
-            let Some(second) = &mut self.second else { return Ok(self.first.take(stream)) };
             let Some(key) = self.first.head(stream) else { return Ok(None) };
+            if !is_in(self.spans, key) {
+                from = Cow::Owned(key.to_vec());
+                continue;
+            }
+            let Some(second) = &mut self.second else { return Ok(self.first.take(stream)) };
             let Some(other) = second.seek(reader, key).await? else { return Ok(None) };
             self.steps += 1;
             self.is_intersected = true;
@@ -287,37 +326,32 @@ impl Ordered {
             from = Cow::Owned(other_key.to_vec());
             if self.steps.is_multiple_of(STEPS_PER_TIME_CHECK) {
                 tokio::task::yield_now().await;
-                if Instant::now() >= self.deadline {
-                    self.late_at = Some(from.into_owned());
-                    return Ok(None);
-                }
+                self.is_late = Instant::now() >= self.deadline;
+            }
+            // A key outside the spans is no place to end at: a token with it would tell that there is such an entity.
+            if self.is_late && is_in(self.spans, &from) {
+                self.late_at = Some(from.into_owned());
+                return Ok(None);
             }
         }
     }
 
-    /// Whether there are so many entries from one key on and before another, in the spans. They do not come again.
+    /// Whether there are that many entries from one key on and before another. They do not come again.
     pub(super) async fn has(
         &mut self,
         enough: u64,
         reader: &impl Reader,
         from: &[u8],
         until: &[u8],
-        spans: &[Span],
     ) -> Result<bool> {
-        let (mut from, mut counted) = (from.to_vec(), 0);
-        while counted < enough {
+        let mut from = from.to_vec();
+        for _ in 0..enough {
             let Some(entry) = self.next(reader, &from).await? else { return Ok(false) };
             if *entry.entity_key >= *until {
                 self.next = Some(entry);
                 return Ok(false);
             }
-            if is_in(spans, &entry.entity_key) {
-                counted += 1;
-                from = after(&entry.entity_key);
-            } else {
-                let Some(span) = next_span(spans, &entry.entity_key) else { return Ok(false) };
-                from = span.start.clone();
-            }
+            from = after(&entry.entity_key);
         }
         Ok(true)
     }
@@ -331,7 +365,7 @@ impl Ordered {
             let second = self.second.take().expect("there is one");
             self.given_up += std::mem::replace(&mut self.first, second).entries;
             (self.is_intersected, self.is_second_alone) = (false, true);
-        } else if (self.steps == 0 && self.first.is_read()) || self.steps >= INTERSECTION_STEPS {
+        } else if (self.steps == 0 && self.first.is_read()) || self.steps >= self.steps_max {
             self.given_up += second.entries;
             self.second = None;
         }
@@ -377,7 +411,7 @@ mod tests {
         let candidates = candidates(&schema, &names.join(" or "), None);
         let ahead = ReadAhead { top: 1000, first_rows: BATCH_ROWS };
         let keys = |number| IndexKeys::of(TABLE, number);
-        let mut merged = Merged::new(&candidates, ahead, budget.reservation(), keys);
+        let mut merged = Merged::new(&candidates, &[Span::ALL], ahead, budget.reservation(), keys);
         let (mut from, mut found, mut most) = (Vec::new(), Vec::new(), 0);
         while let Some(stream) = merged.seek(&engine, &from).await.unwrap() {
             let buffers = merged.streams.iter().flat_map(|stream| &stream.buffer);
@@ -408,9 +442,10 @@ mod tests {
         assert!(most <= MIB / 4, "{most}");
     }
 
-    /// Every second entity has the one value, and the others the other: nothing is in common, and no row is looked at.
+    /// Every second entity has the one value, and the others the other: nothing is in common, and no row is looked at. Nor is
+    /// it where the spans end, whether or not there is more behind them.
     #[tokio::test]
-    async fn an_intersection_ends_when_the_time_is_up() {
+    async fn an_intersection_ends_when_the_time_is_up_and_where_the_spans_do() {
         let schema = schema(&[("Name", ""), ("Text", "")]);
         let entity = |number: usize| {
             let (name, text) = if number.is_multiple_of(2) { ("a", "b") } else { ("b", "a") };
@@ -421,19 +456,37 @@ mod tests {
         };
         let engine = engine_with_rows(&schema, (0..800).map(entity)).await;
         let sides = candidates(&schema, "Name eq 'a' and Text eq 'a'", None);
+        let spans = &[Span::ALL];
         let budget = Arc::new(MemoryBudget::new(64 * MIB));
         let ahead = ReadAhead { top: 1000, first_rows: BATCH_ROWS };
-        let merged = |side: &Candidate| {
+        let merged = |side: &Candidate, spans| {
             let keys = |number| IndexKeys::of(TABLE, number);
-            Merged::new(std::slice::from_ref(side), ahead, budget.reservation(), keys)
+            Merged::new(std::slice::from_ref(side), spans, ahead, budget.reservation(), keys)
         };
-        let both = |deadline| Ordered::new(merged(&sides[0]), Some(merged(&sides[1])), deadline);
-        let mut late = both(Instant::now());
+        let both = |spans, deadline| {
+            let [first, second] = [0, 1].map(|side| merged(&sides[side], spans));
+            Ordered::new(spans, first, Some(second), deadline)
+        };
+        let mut late = both(spans, Instant::now());
         assert_eq!(late.next(&engine, b"").await.unwrap(), None);
         let at = late.late_at.unwrap();
         assert!(at > b"p\0".to_vec() && late.steps == STEPS_PER_TIME_CHECK);
-        let mut in_time = both(Instant::now() + std::time::Duration::from_secs(600));
-        assert_eq!(in_time.next(&engine, b"").await.unwrap(), None);
-        assert_eq!(in_time.late_at, None);
+        let in_time = Instant::now() + std::time::Duration::from_secs(600);
+        let mut all = both(spans, in_time);
+        assert_eq!(all.next(&engine, b"").await.unwrap(), None);
+        assert_eq!(all.late_at, None);
+        let span = |start: &[u8], end: &[u8]| Span { start: start.into(), end: Some(end.into()) };
+        let narrow = [span(b"p\x00100", b"p\x00110"), span(b"p\x00300", b"p\x00310")];
+        for deadline in [Instant::now(), in_time] {
+            let mut few = both(&narrow, deadline);
+            assert_eq!(few.next(&engine, b"").await.unwrap(), None);
+            assert_eq!(few.late_at, None);
+            // Of each side, those between the first span and the end of the last.
+            assert!(
+                few.steps < STEPS_PER_TIME_CHECK && few.entries() <= 2 * 110,
+                "{}",
+                few.entries()
+            );
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tavola_engine::{Reader, Visitor};
 use tavola_wire::table::filter::Span;
@@ -13,6 +14,7 @@ use tavola_wire::table::index::RowRef;
 use super::candidate::Candidate;
 use super::entry::Entry;
 use super::smallest::Smallest;
+use super::spans::is_in;
 use crate::error::{Result, corrupt, engine_error};
 use crate::net::memory_budget::Reservation;
 use crate::storage::layout::{IndexKeys, parts_and_suffix_of};
@@ -22,13 +24,17 @@ const ROWS_MIN: u64 = 64;
 const ROWS_MAX: u64 = 131_072;
 /// Entries that a pass keeps beyond what the page may hold, in case some do not match after all.
 const SPARE: usize = 64;
+/// Rows between two looks at the clock.
+const ROWS_PER_TIME_CHECK: u64 = 1024;
 
 /// What one pass has found.
 pub(super) enum Pass {
     /// The first entries, in order; whether there are no more.
     Found { entries: Vec<Entry>, is_all: bool, memory: Reservation },
-    /// The range is longer than is worth it: so many of its ranges are already.
+    /// The range is longer than is worth it: that many of its ranges are already.
     TooWide { ranges: usize },
+    /// The time was up.
+    Late,
 }
 
 /// How many rows of a range are worth passing for a page of this many entities out of that many: a scan finds a small page
@@ -51,7 +57,10 @@ pub(super) async fn pass(
         candidate: candidate.clone(),
         spans: spans.clone(),
         from: limits.from,
+        counts_spans_alone: limits.counts_spans_alone,
         rows_left: limits.rows_max,
+        rows_to_time_check: ROWS_PER_TIME_CHECK,
+        deadline: limits.deadline,
         smallest: Smallest::new(limits.entries + SPARE, memory),
         passed: 0,
         outcome: Outcome::Fine,
@@ -62,6 +71,7 @@ pub(super) async fn pass(
         match passing.outcome {
             Outcome::Fine => {}
             Outcome::TooWide => return Ok((Pass::TooWide { ranges: number }, passing.passed)),
+            Outcome::Late => return Ok((Pass::Late, passing.passed)),
             Outcome::Malformed => return Err(corrupt("a row of an index")),
         }
         tokio::task::yield_now().await;
@@ -78,6 +88,10 @@ pub(super) struct PassLimits {
     pub entries: usize,
     /// Rows after which the range counts as too wide.
     pub rows_max: u64,
+    /// Whether only rows in the spans are counted: whoever is granted a range of keys must not learn how many rows lie
+    /// outside.
+    pub counts_spans_alone: bool,
+    pub deadline: Instant,
 }
 
 /// Keeps the entries with the smallest keys of the rows that it passes.
@@ -85,7 +99,10 @@ struct Passing {
     candidate: Candidate,
     spans: Arc<[Span]>,
     from: Vec<u8>,
+    counts_spans_alone: bool,
     rows_left: u64,
+    rows_to_time_check: u64,
+    deadline: Instant,
     smallest: Smallest,
     passed: u64,
     outcome: Outcome,
@@ -95,42 +112,47 @@ struct Passing {
 enum Outcome {
     Fine,
     TooWide,
+    Late,
     Malformed,
 }
 
-impl Visitor for Passing {
-    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
-        if self.rows_left == 0 {
-            self.outcome = Outcome::TooWide;
-            return ControlFlow::Break(());
-        }
-        self.rows_left -= 1;
+impl Passing {
+    fn pass(&mut self, key: &[u8], value: &[u8]) -> Result<(), Outcome> {
         let definition = &self.candidate.index().definition;
-        let Some(row) = RowRef::read(definition, parts_and_suffix_of(key), value) else {
-            self.outcome = Outcome::Malformed;
-            return ControlFlow::Break(());
-        };
-        // What lies outside the spans is not there for this client, and is not counted.
-        let is_wanted = *row.entity_key >= *self.from && is_in(&self.spans, &row.entity_key);
-        if is_wanted {
+        let row =
+            RowRef::read(definition, parts_and_suffix_of(key), value).ok_or(Outcome::Malformed)?;
+        // What lies outside the spans is not there for this client.
+        let is_there = is_in(&self.spans, &row.entity_key);
+        if is_there || !self.counts_spans_alone {
+            self.rows_left = self.rows_left.checked_sub(1).ok_or(Outcome::TooWide)?;
+        }
+        if is_there && *row.entity_key >= *self.from {
             self.passed += 1;
             if self.candidate.access.allows(&row) && self.smallest.accepts(&row.entity_key) {
                 self.smallest.push(Entry::of(&self.candidate, row));
             }
         }
-        ControlFlow::Continue(())
+        self.rows_to_time_check -= 1;
+        if self.rows_to_time_check == 0 {
+            self.rows_to_time_check = ROWS_PER_TIME_CHECK;
+            if Instant::now() >= self.deadline {
+                return Err(Outcome::Late);
+            }
+        }
+        Ok(())
     }
 }
 
-/// Whether a key is in one of the spans, which are sorted.
-pub(super) fn is_in(spans: &[Span], key: &[u8]) -> bool {
-    let behind = spans.partition_point(|span| *span.start <= *key);
-    behind.checked_sub(1).is_some_and(|at| spans[at].contains(key))
-}
-
-/// The first span behind a key that is in none.
-pub(super) fn next_span<'s>(spans: &'s [Span], key: &[u8]) -> Option<&'s Span> {
-    spans.get(spans.partition_point(|span| *span.start <= *key))
+impl Visitor for Passing {
+    fn visit(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        match self.pass(key, value) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(outcome) => {
+                self.outcome = outcome;
+                ControlFlow::Break(())
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -143,16 +165,5 @@ mod tests {
         assert_eq!(rows_worth(1, 1_000_000), 1000);
         assert_eq!(rows_worth(1, 0), ROWS_MIN);
         assert_eq!(rows_worth(1000, u64::MAX), ROWS_MAX);
-    }
-
-    #[test]
-    fn spans_hold_keys() {
-        let span = |start: &[u8], end: Option<&[u8]>| Span {
-            start: start.to_vec(),
-            end: end.map(<[u8]>::to_vec),
-        };
-        let spans = [span(b"b", Some(b"c")), span(b"e", None)];
-        let held = ["a", "b", "bb", "c", "d", "e", "z"].map(|key| is_in(&spans, key.as_bytes()));
-        assert_eq!(held, [false, true, true, false, false, true, true]);
     }
 }

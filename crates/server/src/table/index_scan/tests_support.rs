@@ -20,19 +20,27 @@ use crate::storage::layout::{
 
 pub(super) const TABLE: TableId = TableId(1);
 
-/// Readable indexes by their keys and what they include, which have their keys for names, too.
+/// Readable indexes by their keys and what they include.
 pub(super) fn schema(indexes: &[(&str, &str)]) -> Arc<Schema> {
-    let record = |(number, (keys, include)): (u16, &(&str, &str))| IndexRecord {
+    let definition = |(keys, include): &(&str, &str)| {
+        IndexDefinition::parse(keys, include, "", false).expect("a definition")
+    };
+    schema_of(&indexes.iter().map(definition).collect::<Vec<_>>())
+}
+
+/// Readable indexes, which have their keys for names.
+pub(super) fn schema_of(definitions: &[IndexDefinition]) -> Arc<Schema> {
+    let record = |(number, definition): (u16, &IndexDefinition)| IndexRecord {
         number,
-        name: (*keys).to_owned(),
-        definition: DefinitionTexts::of(&IndexDefinition::parse(keys, include, "", false).unwrap()),
+        name: definition.keys_text(),
+        definition: DefinitionTexts::of(definition),
         state: IndexState::Readable,
         browse_as: None,
         replaces: None,
         changed: Ticks(1),
         error: String::new(),
     };
-    let indexes = (1..).zip(indexes).map(record).collect();
+    let indexes = (1..).zip(definitions).map(record).collect();
     Arc::new(Schema::read(&IndexList { indexes, ..IndexList::default() }).unwrap())
 }
 

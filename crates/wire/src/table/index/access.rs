@@ -16,7 +16,7 @@ pub const RANGES_MAX: usize = 256;
 /// Boxes that one step may make.
 const BOXES_MAX: usize = 1024;
 /// Pairs of boxes that one filter may intersect.
-const PAIRS_MAX: usize = 4 * 1024;
+const PAIRS_MAX: usize = 512;
 
 /// Where to read in an index.
 #[derive(Clone, Debug)]
@@ -79,10 +79,11 @@ impl IndexDefinition {
             return Err(NotUsable::Partial);
         }
         let points = |parts: &PartBox| parts.iter().take_while(|set| set.is_points()).count();
-        let leading_points = boxes.iter().map(points).min().unwrap_or(self.keys.len());
+        let (ranges, depth) = self.ranges(&boxes)?;
+        let leading_points = boxes.iter().map(points).min().unwrap_or(self.keys.len()).min(depth);
         let width = boxes.iter().map(width).max().unwrap_or(Width::Points);
         let intervals = boxes.iter().map(intervals).fold(0, usize::saturating_add);
-        Ok(Access { ranges: self.ranges(&boxes)?, leading_points, width, intervals, boxes })
+        Ok(Access { ranges, leading_points, width, intervals, boxes })
     }
 
     /// Whether the filter matches only entities for which the term holds.
@@ -98,17 +99,27 @@ impl IndexDefinition {
         is_said || matched().iter().all(|parts| parts[0].is_subset_of(&certain()))
     }
 
-    fn ranges(&self, boxes: &[PartBox]) -> Result<Vec<AccessRange>, NotUsable> {
-        let mut ranges = Vec::new();
-        for parts in boxes {
-            self.push_ranges(&mut ranges, parts)?;
-        }
-        let ranges = merge(ranges);
-        if ranges.len() > RANGES_MAX { Err(NotUsable::TooManyRanges) } else { Ok(ranges) }
+    /// The ranges of the boxes, and of how many parts: where all parts make too many, those of the first ones hold more.
+    fn ranges(&self, boxes: &[PartBox]) -> Result<(Vec<AccessRange>, usize), NotUsable> {
+        let depths = (1..=self.keys.len()).rev();
+        let ranges_of = |depth: usize| {
+            let mut ranges = Vec::new();
+            for parts in boxes {
+                self.push_ranges(&mut ranges, &parts[..depth])?;
+            }
+            let ranges = merge(ranges);
+            if ranges.len() > RANGES_MAX { Err(NotUsable::TooManyRanges) } else { Ok(ranges) }
+        };
+        let mut fitting = depths.filter_map(|depth| Some((ranges_of(depth).ok()?, depth)));
+        fitting.next().ok_or(NotUsable::TooManyRanges)
     }
 
-    /// The ranges of one box: equal leading parts make longer prefixes, and the first other part ends them.
-    fn push_ranges(&self, ranges: &mut Vec<AccessRange>, parts: &PartBox) -> Result<(), NotUsable> {
+    /// The ranges of a box, or of its first parts: equal leading parts make longer prefixes, and the first other part ends them.
+    fn push_ranges(
+        &self,
+        ranges: &mut Vec<AccessRange>,
+        parts: &[LineSet],
+    ) -> Result<(), NotUsable> {
         let mut prefixes = vec![Vec::new()];
         for set in parts {
             let mut longer = Vec::new();
@@ -128,7 +139,11 @@ impl IndexDefinition {
             }
             prefixes = longer;
         }
-        ranges.extend(prefixes.into_iter().map(|prefix| self.ordered_range(prefix)));
+        let is_whole = parts.len() == self.keys.len();
+        ranges.extend(prefixes.into_iter().map(|prefix| match is_whole {
+            true => self.ordered_range(prefix),
+            false => AccessRange { end: after_prefix(&prefix), start: prefix, ordered: None },
+        }));
         Ok(())
     }
 

@@ -51,6 +51,16 @@ fn filters_become_ranges() {
     }
     let many: Vec<_> = (0..=RANGES_MAX).map(|number| format!("Town eq '{number}'")).collect();
     assert_eq!(shown("Town", "", &many.join(" or ")), "TooManyRanges");
+    // Too many for all parts, and not for the first ones.
+    let some = |name: &str, count: usize| {
+        let terms: Vec<_> = (0..count).map(|number| format!("{name} eq '{number}'")).collect();
+        format!("({})", terms.join(" or "))
+    };
+    let both = format!("{} and {}", some("Town", 17), some("LastName", 17));
+    assert_eq!(shown("Town,LastName", "", &both), "17 sorted 1");
+    assert_eq!(shown("Town,LastName,Name", "", &format!("{both} and Name eq 'n'")), "17 sorted 1");
+    let fewer = format!("{} and {}", some("Town", 16), some("LastName", 16));
+    assert_eq!(shown("Town,LastName", "", &fewer), "256 ordered 2");
 }
 
 #[test]
