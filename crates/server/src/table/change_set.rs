@@ -13,7 +13,11 @@ use crate::net::memory_budget::Reservation;
 use crate::storage::catalogue::Table;
 use crate::storage::index::Schema;
 use crate::storage::index::row_changes::{Finished, RowChanges};
-use crate::storage::layout::{TableId, entity_key_of};
+use crate::storage::layout::{IndexState, TableId, entity_key_of};
+
+/// Bytes that the changes of one request may write into indexes. Few get there: a hundred merges of large entities, each of
+/// which is copied into several indexes, would keep all other writes waiting for seconds.
+const INDEX_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Why a set of changes was refused: the change that could not be made.
 #[derive(Debug)]
@@ -41,27 +45,27 @@ pub(crate) async fn commit(
     let (now, body) = (context.stamp(), context.body.clone());
     let schema = table.schema.clone();
     let copies = reserve_copies(context, &schema).map_err(refused)?;
-    let transition =
-        ChangeSet { keys, changes, now, table: table.id, schema, _body: body, _copies: copies };
+    let transition = ChangeSet { keys, changes, now, table: table.id, schema, _body: body, copies };
     let verdict = context.state.engine.transact(transition).await;
     let made = verdict.map_err(|error| refused(engine_error(error)))??;
     for (index, entries) in table.schema.indexes().iter().zip(made.entries) {
-        if index.state.is_read() {
-            index.statistics.note_changes(made.rows, entries);
+        match index.state {
+            IndexState::Building => {
+                index.statistics.note_changes_beside_build(made.rows, entries);
+            }
+            state if state.is_read() => index.statistics.note_changes(made.rows, entries),
+            _ => {}
         }
     }
     Ok(made.applied)
 }
 
-/// Memory for what indexes write beside the entities themselves: each that copies them writes the body once more.
-fn reserve_copies(context: &RequestContext<'_>, schema: &Schema) -> Result<Option<Reservation>> {
-    let copies = schema.copies() - 1;
-    if copies == 0 {
-        return Ok(None);
-    }
+/// Memory for what indexes write beside the entities themselves: each that copies them writes the body once more. Merges may
+/// write more, which is known when they are made.
+fn reserve_copies(context: &RequestContext<'_>, schema: &Schema) -> Result<Reservation> {
     let mut reservation = context.state.memory_budget.reservation();
-    reservation.grow_to(context.body.len() * copies)?;
-    Ok(Some(reservation))
+    reservation.grow_to(context.body.len() * (schema.copies() - 1))?;
+    Ok(reservation)
 }
 
 struct ChangeSet {
@@ -75,7 +79,8 @@ struct ChangeSet {
     /// The request may be abandoned while its changes wait to be committed; they need memory all the same, and the
     /// body carries what is reserved for it.
     _body: Bytes,
-    _copies: Option<Reservation>,
+    /// Memory for what is written into indexes.
+    copies: Reservation,
 }
 
 /// The changes that were made.
@@ -139,20 +144,37 @@ impl Transition for ChangeSet {
 
 impl ChangeSet {
     fn change_index_rows(
-        &self,
+        &mut self,
         values: &[Option<Bytes>],
         all: &[Applied],
         writes: &mut WriteSet,
     ) -> Result<Finished, Refused> {
         let (stored, read) = values.split_at(self.keys.len());
         let mut rows = RowChanges::new(&self.schema, self.table);
-        for (index, ((key, stored), applied)) in self.keys.iter().zip(stored).zip(all).enumerate() {
-            let (old, new) = (stored.as_deref(), applied.entity.as_deref());
+        for (index, (change, key)) in self.changes.iter().zip(&self.keys).enumerate() {
+            let (old, new) = (stored[index].as_deref(), all[index].entity.as_deref());
+            let merged = change.merged_properties().filter(|_| old.is_some());
+            if merged.is_some_and(|merged| self.schema.has_same_rows_with(merged)) {
+                continue;
+            }
+            let refused = |error| Refused { index, error };
             rows.add(index, entity_key_of(key), old, new)
-                .map_err(|error| Refused { index, error: corrupt(error) })?;
+                .map_err(|error| refused(corrupt(error)))?;
+            if rows.value_bytes() > INDEX_BYTES_MAX {
+                return Err(refused(too_much_for_indexes()));
+            }
+            self.copies.grow_to(rows.value_bytes()).map_err(refused)?;
         }
         Ok(rows.finish(read, writes))
     }
+}
+
+fn too_much_for_indexes() -> StorageError {
+    let detail = format!(
+        "The indexes of the table would have to copy more than {} MiB for this request. Send fewer changes at a time.",
+        INDEX_BYTES_MAX / (1024 * 1024)
+    );
+    StorageError::with_detail(ErrorCode::RequestBodyTooLarge, detail)
 }
 
 /// Says which index it is, and never which entity has the values: the caller may have no right to see that.

@@ -128,6 +128,11 @@ impl EntityChange {
         Ok(Self { kind, partition_key, row_key, entity })
     }
 
+    /// The properties that are laid on those of the stored entity, if it is a merge.
+    pub(crate) fn merged_properties(&self) -> Option<EntityRef<'_>> {
+        self.body().filter(|_| matches!(self.kind, ChangeKind::Merge(_)))
+    }
+
     /// The properties that it brings; none for a delete.
     pub(crate) fn body(&self) -> Option<EntityRef<'_>> {
         EntityRef::parse(&self.entity).ok()

@@ -27,6 +27,8 @@ pub(crate) struct RowChanges<'a> {
     unique: Vec<UniqueChange>,
     /// Rows more than before, of each index; empty if no row changes.
     entries: Vec<i64>,
+    /// Of the values that are written.
+    value_bytes: usize,
 }
 
 /// The rows that an entity had, in one buffer.
@@ -80,7 +82,13 @@ impl<'a> RowChanges<'a> {
             puts: Vec::new(),
             unique: Vec::new(),
             entries: Vec::new(),
+            value_bytes: 0,
         }
+    }
+
+    /// Bytes of the values of rows that are written: many where indexes have copies of large entities.
+    pub(crate) fn value_bytes(&self) -> usize {
+        self.value_bytes
     }
 
     /// Adds the changes of rows for an entity that becomes `new`; `change` is its place in the transition.
@@ -97,8 +105,7 @@ impl<'a> RowChanges<'a> {
         let old = old.map(EntityRef::parse).transpose()?;
         let new = new.map(EntityRef::parse).transpose()?;
         if let (Some(old), Some(new)) = (old, new)
-            && self.schema.is_written()
-            && self.schema.row_maker().has_same_rows(old, new)
+            && self.schema.has_same_rows(old, new)
         {
             return Ok(());
         }
@@ -118,6 +125,7 @@ impl<'a> RowChanges<'a> {
                 puts: &mut self.puts,
                 unique: &mut self.unique,
                 entries: &mut self.entries,
+                value_bytes: &mut self.value_bytes,
             },
         };
         if let Some(new) = new {
@@ -186,6 +194,7 @@ struct Lists<'a> {
     puts: &'a mut Vec<(Bytes, Bytes)>,
     unique: &'a mut Vec<UniqueChange>,
     entries: &'a mut Vec<i64>,
+    value_bytes: &'a mut usize,
 }
 
 /// The rows of one entity.
@@ -208,6 +217,7 @@ impl EntityRows<'_> {
             return;
         }
         self.all.entries[place] += i64::from(new.is_some()) - i64::from(old.is_some());
+        *self.all.value_bytes += new.map_or(0, |new| new.value.len());
         let keys = IndexKeys::of(self.table, index.number);
         let has_same_key =
             old.zip(new).is_some_and(|(old, new)| old.parts_and_suffix == new.parts_and_suffix);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tavola_wire::Ticks;
 use tavola_wire::table::index::{Include, IndexDefinition, RowMaker};
+use tavola_wire::table::stored::EntityRef;
 
 use super::generation::Generation;
 use super::statistics::{IndexStatistics, StatisticsList};
@@ -17,6 +18,8 @@ pub(crate) struct Schema {
     indexes: Vec<Index>,
     /// Of all `indexes`, in their order.
     row_maker: RowMaker,
+    /// Writers keep the rows of all `indexes`; of none they only take rows away.
+    is_written: bool,
     /// While it lives, somebody works with this schema.
     _generation: Option<Arc<Generation>>,
 }
@@ -42,7 +45,8 @@ impl Schema {
         let kept = list.indexes.iter().filter(|index| index.state.is_deleted_from());
         let indexes = kept.map(Index::read).collect::<Result<Vec<_>>>()?;
         let row_maker = RowMaker::new(indexes.iter().map(|index| &index.definition));
-        Ok(Self { indexes, row_maker, _generation: None })
+        let is_written = indexes.iter().all(|index| index.state.is_written());
+        Ok(Self { indexes, row_maker, is_written, _generation: None })
     }
 
     /// The same, as what is found in this generation works with it, with the numbers that all share.
@@ -67,9 +71,14 @@ impl Schema {
         self.indexes.is_empty()
     }
 
-    /// Whether writers keep the rows of all indexes, and none is only deleted from.
-    pub(crate) fn is_written(&self) -> bool {
-        self.indexes.iter().all(|index| index.state.is_written())
+    /// Whether a change between these states of an entity surely leaves all rows as they are.
+    pub(crate) fn has_same_rows(&self, old: EntityRef<'_>, new: EntityRef<'_>) -> bool {
+        self.is_written && self.row_maker.has_same_rows(old, new)
+    }
+
+    /// The same of a merge of these properties into any entity that is stored.
+    pub(crate) fn has_same_rows_with(&self, merged: EntityRef<'_>) -> bool {
+        self.is_written && self.row_maker.has_same_rows_with(merged)
     }
 
     /// Derives the rows of all [`Schema::indexes`], in their order.

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::table::index::tests_support::entity;
 use crate::table::stored::key::push_entity_key;
+use crate::table::stored::merge;
 
 const NAMES: &[&str] = &["Town", "Age", "Name"];
 
@@ -137,6 +138,17 @@ fn a_change_of_other_properties_has_the_same_rows() {
     let town = definition("Town,Name?", "", "", false);
     assert!(has_same_rows(&town, &state("Redmond", "b", 2)));
     assert!(!has_same_rows(&town, &state("Seattle", "a", 2)));
+    let remark = {
+        let mut writer = EntityWriter::new();
+        writer.push("Remark", Value::String("b"));
+        writer.finish()
+    };
+    let has_same_rows_with = |definition: &IndexDefinition, merged: &[u8]| {
+        RowMaker::new([definition]).has_same_rows_with(EntityRef::parse(merged).unwrap())
+    };
+    assert!(has_same_rows_with(&town, &remark));
+    // Although it has the town that the entity has already.
+    assert!(!has_same_rows_with(&town, &state("Redmond", "b", 2)));
     // What has the timestamp changes with every write, and a filter may look at anything.
     for other in [
         definition("Town", "*", "", false),
@@ -145,6 +157,7 @@ fn a_change_of_other_properties_has_the_same_rows() {
         definition("Town", "", "Remark eq 'a'", false),
     ] {
         assert!(!has_same_rows(&other, &state("Redmond", "b", 2)), "{other:?}");
+        assert!(!has_same_rows_with(&other, &remark), "{other:?}");
     }
 }
 
@@ -161,6 +174,11 @@ proptest! {
         let [old_state, new_state] = [&old, &new].map(|bytes| EntityRef::parse(bytes).unwrap());
         if maker.has_same_rows(old_state, new_state) {
             prop_assert_eq!(rows(&definitions, b"p\0r", &old), rows(&definitions, b"p\0r", &new));
+        }
+        if maker.has_same_rows_with(new_state) {
+            let mut merged = merge(old_state, new_state).unwrap();
+            set_timestamp(&mut merged, new_state.timestamp());
+            prop_assert_eq!(rows(&definitions, b"p\0r", &old), rows(&definitions, b"p\0r", &merged));
         }
     }
 

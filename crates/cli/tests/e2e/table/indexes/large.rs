@@ -35,3 +35,42 @@ fn the_largest_transaction_is_copied_three_times() {
         assert_sound(&client, &table, &format!("Index{number}"), 100);
     }
 }
+
+/// A merge sends a few bytes and writes the whole entity, and each copy of it. What many of them may copy is bounded.
+#[test]
+fn merges_of_large_entities_copy_no_more_than_others_can_wait_for() {
+    let client = shared_client();
+    let table = client.new_table();
+    for number in 0..3 {
+        let definition = json!({"Keys": "Group", "Include": "*"});
+        build(&client, &table, &format!("Index{number}"), &definition);
+    }
+    let texts: serde_json::Map<_, _> =
+        (0..15).map(|number| (format!("Text{number}"), json!("x".repeat(32_000)))).collect();
+    // Above 64 MiB if each is copied three times.
+    let rows = 50;
+    for row in 0..rows {
+        let mut entity = json!({"PartitionKey": "p", "RowKey": format!("{row:03}"), "Group": "g"});
+        entity.as_object_mut().unwrap().extend(texts.clone());
+        client.insert(&table, &entity).expect(204);
+    }
+    let merges = |rows: std::ops::Range<usize>| {
+        rows.fold(Batch::new(), |batch, row| {
+            let path = entity_path(&table, "p", &format!("{row:03}"));
+            batch.operation(
+                &client,
+                "MERGE",
+                &path,
+                "If-Match: *\r\n",
+                Some(&json!({"Group": "h"})),
+            )
+        })
+    };
+    let refused = merges(0..rows).send(&client);
+    let last = refused.expect_failure(413, "RequestBodyTooLarge", 46);
+    assert!(last.text().contains("Send fewer changes"), "{}", last.text());
+    merges(0..rows / 2).send(&client).expect_done(rows / 2);
+    for number in 0..3 {
+        assert_sound(&client, &table, &format!("Index{number}"), rows);
+    }
+}
