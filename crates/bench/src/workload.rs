@@ -16,6 +16,8 @@ pub const RANGE_ROWS: u64 = 100;
 pub const TRANSACTION_ROWS: u64 = 100;
 /// What is asked of covered entities.
 const COVERED: &str = "RowKey,Bucket,Quantity";
+const COVERED_NUMBERS: &str = "RowKey,Quantity";
+const NO_INDEX: &str = "x-tavola-index: none\r\n";
 /// Entities on a full page.
 pub const PAGE_ROWS: u64 = 1000;
 
@@ -54,12 +56,19 @@ pub enum Workload {
     /// The same, of which a copy in the index has all that is asked for
     #[value(skip)]
     ByBucketCovered,
-    /// A page of a filter that every entity matches, likewise
+    /// A page of a filter that nine entities in ten match, likewise
     #[value(skip)]
     ByCommonValue,
     /// The same, with indexes left alone
     #[value(skip)]
     ByCommonValueScanned,
+    /// A filter that nine entities in ten match and another that none does, of which copies in the index have all that is
+    /// asked for; for `indexes`
+    #[value(skip)]
+    CommonAndNone,
+    /// The same, with indexes left alone
+    #[value(skip)]
+    CommonAndNoneScanned,
 }
 
 /// What the operations of a workload share: the table, what is in it, and what comes next.
@@ -80,8 +89,10 @@ impl Workload {
             Self::ByValue => "equality, unique value",
             Self::ByBucket => "equality, 100 matches, looked up",
             Self::ByBucketCovered => "equality, 100 matches, covered",
-            Self::ByCommonValue => "a value that all have, indexed",
-            Self::ByCommonValueScanned => "a value that all have, scanned",
+            Self::ByCommonValue => "a value of nine in ten, indexed",
+            Self::ByCommonValueScanned => "a value of nine in ten, scanned",
+            Self::CommonAndNone => "nine in ten and none, covered",
+            Self::CommonAndNoneScanned => "nine in ten and none, scanned",
             _ => {
                 let value = self.to_possible_value().expect("the others are on the command line");
                 return value.get_name().to_owned();
@@ -169,7 +180,9 @@ impl Work {
             Workload::ByBucket => self.bucket(client, random, "").await,
             Workload::ByBucketCovered => self.bucket(client, random, COVERED).await,
             Workload::ByCommonValue => self.common(client, "").await,
-            Workload::ByCommonValueScanned => self.common(client, "x-tavola-index: none\r\n").await,
+            Workload::ByCommonValueScanned => self.common(client, NO_INDEX).await,
+            Workload::CommonAndNone => self.common_and_none(client, "").await,
+            Workload::CommonAndNoneScanned => self.common_and_none(client, NO_INDEX).await,
         }
     }
 
@@ -209,7 +222,14 @@ impl Work {
     }
 
     async fn common(&self, client: &mut Client, headers: &str) -> Result<u64, Failure> {
-        client.filtered(&self.table, "Revision eq '0'", "", headers, PAGE_ROWS).await
+        client.filtered(&self.table, "Active eq true", "", headers, PAGE_ROWS).await
+    }
+
+    /// The entities that were examined.
+    async fn common_and_none(&self, client: &mut Client, headers: &str) -> Result<u64, Failure> {
+        let filter = "Active eq true and Quantity eq -1";
+        client.filtered(&self.table, filter, COVERED_NUMBERS, headers, 0).await?;
+        Ok(self.entities)
     }
 
     async fn scan(&self, client: &mut Client) -> Result<u64, Failure> {

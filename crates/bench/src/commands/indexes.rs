@@ -31,12 +31,15 @@ const KEYS: [&str; 8] =
 /// How many of them.
 const COUNTS: [usize; 4] = [0, 1, 4, 8];
 
-/// Tables whose entities are merged, with no index and with one.
-const MERGED: [&str; 2] = ["merges0", "merges1"];
+/// Indexes of the tables whose entities are merged.
+const MERGED: [usize; 2] = [0, 1];
 
 /// Parts of a round in which works take turns that are compared to within a few percent: the speed of a machine changes by
 /// more than that from one second to the next.
 const SLICES: u64 = 10;
+
+/// Who scan whole tables: one for each core is enough to keep it busy.
+const SCANNING_CONNECTIONS: usize = 2;
 
 const BUILT_POLL: Duration = Duration::from_millis(20);
 
@@ -104,7 +107,7 @@ impl Bench<'_> {
 
         let build_seconds = self.build(LARGE, "ByCustomer", "Customer", "")?;
         self.build(MIDDLE, "ByBucket", "Bucket", "")?;
-        self.build(MIDDLE, "ByRevision", "Revision", "")?;
+        self.build(MIDDLE, "ByActive", "Active", "Quantity")?;
         let_rest(&[self.pid]);
         let plain = Work::new(Workload::QueryRange, PLAIN, MIDDLE_ENTITIES);
         let unused =
@@ -119,6 +122,8 @@ impl Bench<'_> {
         self.measure("tavola", queries, self.options.connections)?;
         let common = vec![middle(Workload::ByCommonValueScanned), middle(Workload::ByCommonValue)];
         self.measure("tavola", common, self.options.connections)?;
+        let none = vec![middle(Workload::CommonAndNoneScanned), middle(Workload::CommonAndNone)];
+        self.measure("tavola", none, SCANNING_CONNECTIONS)?;
         self.build(MIDDLE, "ByBucket", "Bucket", "Quantity")?;
         self.measure("tavola", vec![middle(Workload::ByBucketCovered)], self.options.connections)?;
         let get_p99_factor_beside_build = self.beside_a_build()?;
@@ -182,12 +187,9 @@ impl Bench<'_> {
         let jobs: Vec<_> = works.iter().map(|(_, work)| Arc::clone(work)).collect();
         let mut tallies = vec![Vec::<Tally>::new(); works.len()];
         for number in 0..self.options.rounds {
-            let (slices, stolen) = undisturbed(
-                || let_rest(&[self.pid]),
-                || self.in_slices(&jobs, connections, number),
-            )?;
+            let slices = self.round_of_slices(&jobs, connections, number)?;
             for (tallies, slices) in tallies.iter_mut().zip(slices) {
-                tallies.extend(slices.into_iter().map(|slice| Tally { stolen, ..slice }));
+                tallies.extend(slices);
             }
         }
         for ((target, work), tallies) in works.iter().zip(&tallies) {
@@ -264,15 +266,48 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Merges of properties that no index has, without an index and with one.
+    /// Merges of properties that no index has, without an index and with one. Each round has tables of its own, filled in
+    /// turn: of two tables the later one is quicker for as long as more of it is in memory.
     fn merges(&mut self) -> anyhow::Result<()> {
-        for (indexes, table) in MERGED.into_iter().enumerate() {
-            self.indexed_table(table, indexes)?;
-            self.load(table, MIDDLE_ENTITIES)?;
+        let mut merges = vec![Vec::<Tally>::new(); MERGED.len()];
+        for number in 0..self.options.rounds {
+            let table = |indexes: usize| format!("merges{indexes}round{number}");
+            for place in in_turn(MERGED.len(), number) {
+                self.indexed_table(&table(MERGED[place]), MERGED[place])?;
+                self.load(&table(MERGED[place]), MIDDLE_ENTITIES)?;
+            }
+            let merge = |indexes| Work::new(Workload::Merge, &table(indexes), MIDDLE_ENTITIES);
+            let jobs = MERGED.map(|indexes| Arc::new(merge(indexes)));
+            for (tallies, slices) in merges.iter_mut().zip(self.round_of_slices(
+                &jobs,
+                self.options.connections,
+                number,
+            )?) {
+                tallies.extend(slices);
+            }
+            for indexes in MERGED {
+                self.runtime.block_on(self.client().drop_table(&table(indexes)))?;
+            }
         }
-        let merge = |table| Work::new(Workload::Merge, table, MIDDLE_ENTITIES);
-        let works = ["0 indexes", "1 indexes"].into_iter().zip(MERGED.map(merge)).collect();
-        self.measure_each(works, self.options.connections)
+        for (indexes, tallies) in MERGED.into_iter().zip(&merges) {
+            let mut row = Row::new(&self.contender, "merge", self.options.connections, tallies);
+            row.target = format!("{indexes} indexes");
+            self.rows.push(row);
+        }
+        Ok(())
+    }
+
+    /// One round in slices, and again if the host took too much of it.
+    fn round_of_slices(
+        &self,
+        jobs: &[Arc<Work>],
+        connections: usize,
+        number: u64,
+    ) -> anyhow::Result<Vec<Vec<Tally>>> {
+        let (slices, stolen) =
+            undisturbed(|| let_rest(&[self.pid]), || self.in_slices(jobs, connections, number))?;
+        let with_stolen = |slice: Tally| Tally { stolen, ..slice };
+        Ok(slices.into_iter().map(|it| it.into_iter().map(with_stolen).collect()).collect())
     }
 
     fn undisturbed(
