@@ -16,6 +16,8 @@ pub const ROWS_RETURNED: &str = "x-tavola-rows-returned";
 pub const KEY_SPANS: &str = "x-tavola-key-spans";
 /// The indexes that found the rows, separated by commas. In a request: the one to use, or `none`.
 pub const INDEX: &str = "x-tavola-index";
+/// What a request writes there to use no index; no index has this name.
+pub const NO_INDEX: &str = "none";
 /// How the indexes were used.
 pub const INDEX_USE: &str = "x-tavola-index-use";
 /// Index rows that were passed for this page.

@@ -1,14 +1,14 @@
 //! The indexes of a table that can find the rows of a filter, and which of them is taken.
 //!
-//! There is no cost model: a unique index whose parts are all compared for equality comes first, then more leading parts that
-//! are, then rows that are in the order
-//! of entity keys, then what is between two values before what is on one side of one, and that before what `ne` leaves, then
-//! rows that need no look-up, then fewer ranges. What this does not foresee is noticed while the rows are read.
+//! There is no cost model: a unique index whose parts are all compared for equality comes first, then more leading parts
+//! that are, then rows that are in the order of entity keys, then what is between two values before what is on one side of
+//! one, and that before what `ne` leaves, then rows that need no look-up, then fewer ranges. What this does not foresee is
+//! noticed while the rows are read.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use tavola_wire::explain::Reason;
+use tavola_wire::explain::{NO_INDEX, Reason};
 use tavola_wire::table::filter::Expr;
 use tavola_wire::table::index::{Access, Include, IndexDefinition, NotUsable, RANGES_MAX};
 use tavola_wire::table::json::EntityFormat;
@@ -68,7 +68,7 @@ impl<'q> Hint<'q> {
     pub(crate) fn from_header(value: Option<&'q str>) -> Self {
         match value.map(str::trim) {
             None | Some("") => Self::Any,
-            Some(name) if name.eq_ignore_ascii_case("none") => Self::None,
+            Some(name) if name.eq_ignore_ascii_case(NO_INDEX) => Self::None,
             Some(name) => Self::Named(name),
         }
     }

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tavola_wire::explain::NO_INDEX;
 use tavola_wire::table::index::IndexDefinition;
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::stored::{EntityRef, EntityWriter, Value, set_timestamp};
@@ -93,7 +94,10 @@ pub(super) async fn commit(
         .await;
     let (applied, verifications) = declared.map_err(|failure| failure.0)?;
     for index in verifications {
-        request_verification(context, &table, &index).await.map_err(refused)?;
+        // What was declared is committed: it is not answered with an error of what comes after it.
+        if let Err(error) = request_verification(context, &table, &index).await {
+            tracing::warn!(table, index, %error, "an index cannot be verified now");
+        }
     }
     if applied.iter().any(|applied| applied.entity.is_none()) {
         // The drop is done: what is left of it, the builder does otherwise.
@@ -179,6 +183,9 @@ impl Declaration {
 
     fn apply_one(&self, record: &mut TableRecord, change: &EntityChange) -> Result<Applied> {
         if record.name != change.partition_key {
+            if matches!(change.kind, ChangeKind::Delete(_)) {
+                return Err(ErrorCode::ResourceNotFound.into());
+            }
             return Err(invalid(format!("The name of the table is written {}.", record.name)));
         }
         let name = change.row_key.as_str();
@@ -195,6 +202,9 @@ impl Declaration {
             return Ok(Applied { timestamp: index.changed, entity });
         }
         TableName::parse(name)?;
+        if name.eq_ignore_ascii_case(NO_INDEX) {
+            return Err(invalid("An index cannot be named none: as a hint it means no index."));
+        }
         let is_same = |other: &&str| *other != name && other.eq_ignore_ascii_case(name);
         if before.is_none()
             && let Some(other) = definitions::names(&record.indexes).into_iter().find(is_same)

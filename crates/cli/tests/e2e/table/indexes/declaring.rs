@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::server::check::check;
+use crate::support::client::values;
 use crate::support::{Batch, Launch, shared_client};
 
 fn insert_people(client: &Client, table: &str, count: usize) {
@@ -100,7 +101,7 @@ fn what_is_known_of_an_index_survives_a_stop() {
     insert_all(&client, &table, &all);
     let ask = || {
         let page =
-            explained(&client, &table, &[("$filter", "Age ge 100 and Age lt 400"), ("$top", "10")]);
+            explained(&client, &table, &[("$filter", "Age ge 100 and Age lt 200"), ("$top", "10")]);
         assert_eq!(values(&page).len(), 10);
         explanation(&page)
     };
@@ -347,4 +348,21 @@ fn the_command_line_declares_and_verifies() {
     assert!(is_done, "{told}");
     let (is_done, told) = run(&["show", &table, "ByTown"]);
     assert!(!is_done && told.contains("there is no index"), "{told}");
+}
+
+/// What is in one's way is said, and what is not there is not found.
+#[test]
+fn names_that_cannot_be_and_names_that_are_written_otherwise() {
+    let client = shared_client();
+    let table = client.new_table();
+    let refused = client.put(INDEXES, (&table, "None"), &json!({"Keys": "Town"})).send();
+    let refused = refused.expect_error(400, "InvalidInput");
+    assert!(refused.text().contains("named none"), "{}", refused.text());
+    declare(&client, &table, "ByTown", &json!({"Keys": "Town"}));
+    let upper = table.to_uppercase();
+    let written_otherwise = client.put(INDEXES, (&upper, "Other"), &json!({"Keys": "Age"})).send();
+    let told = written_otherwise.expect_error(400, "InvalidInput");
+    assert!(told.text().contains(&table), "{}", told.text());
+    client.remove(INDEXES, (&upper, "ByTown"), "*").expect_error(404, "ResourceNotFound");
+    client.entity(INDEXES, (&table, "ByTown")).expect(200);
 }

@@ -8,7 +8,7 @@ use super::{Session, TABLES};
 use crate::support::{Client, Random};
 use crate::table::indexes::{INDEXES, verify, wait_for};
 
-const NAMES: [&str; 6] = ["ByA", "ByB", "ByAB", "ByCA", "Local", TURNED];
+pub(super) const NAMES: [&str; 6] = ["ByA", "ByB", "ByAB", "ByCA", "Local", TURNED];
 /// Always of two parts in another order than the entities have them, without copies.
 const TURNED: &str = "Turned";
 /// Parts in other orders than the entities have their properties, too.

@@ -6,6 +6,7 @@
 
 mod filter;
 mod indexes;
+mod large_tables;
 mod requests;
 pub(crate) mod store;
 
@@ -177,6 +178,10 @@ impl Session {
     fn change(&mut self, table: &str) {
         let partition = *self.random.pick(&PARTITIONS);
         let row = *self.random.pick(&ROWS);
+        self.change_of(table, partition, row);
+    }
+
+    fn change_of(&mut self, table: &str, partition: &str, row: &str) {
         let change = self.random_change(table, partition, row);
         let answer = change.request(&self.client, table, (partition, row)).send();
         let Some(rows) = self.store.rows_mut(table) else {
