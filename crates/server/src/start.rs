@@ -190,7 +190,7 @@ impl RunningServer {
         let _ = self.stop.send(true);
         let _ = self.server.await;
         let _ = tokio::time::timeout(STEP_GRACE, self.background.ended()).await;
-        self.state.catalogue.keep_statistics().await;
+        let _ = tokio::time::timeout(STEP_GRACE, self.state.catalogue.keep_statistics()).await;
         self.state.queues.close().await;
         let engine = self.state.engine.clone();
         let _ = tokio::task::spawn_blocking(move || engine.close()).await;

@@ -8,9 +8,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tavola_engine::{AnyEngine, Engine, Error as EngineError, Reader};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::build_pace::BuildPace;
 use super::index_checks;
@@ -82,7 +84,10 @@ impl Task for IndexBuilder {
     async fn round(&mut self, stop: &Stop) -> Result<Next> {
         let (mut busy, mut workers) = (BTreeSet::new(), JoinSet::new());
         let work_signal = self.trigger();
-        let mut keep_timer = tokio::time::interval(KEEP_EVERY);
+        // Without anything to build, a round is over at once.
+        self.shared.catalogue.keep_statistics().await;
+        let mut keep_timer = interval_at(Instant::now() + KEEP_EVERY, KEEP_EVERY);
+        keep_timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             while busy.len() < TABLES_MAX
                 && !stop.is_requested()
@@ -140,7 +145,7 @@ struct Worker {
 struct Build {
     progress: BuildProgress,
     /// The last entity that it has to do with.
-    last: Vec<u8>,
+    last: Bytes,
 }
 
 impl Worker {
@@ -254,6 +259,7 @@ impl Worker {
             self.build = self.begin_build(record, number, stored.rows, &position).await?;
         }
         let Some(last) = self.build.as_ref().map(|build| build.last.clone()) else { return Ok(()) };
+        statistics.set_ahead_of_build(position.clone(), last.clone());
         for _ in 0..CHUNKS_PER_SLICE {
             if is_done || self.stop.is_requested() {
                 break;
@@ -269,6 +275,7 @@ impl Worker {
                     (is_done, position) = (build.is_done, build.position.clone());
                     (build.distinct, build.largest) = (sketch.distinct(), sketch.largest());
                     statistics.set(&build);
+                    statistics.set_ahead_of_build(position.clone(), last.clone());
                     if let Some(Build { progress, .. }) = &self.build {
                         progress.set_done(build.rows);
                     }
@@ -317,7 +324,7 @@ impl Worker {
         }
         let entities = Entities { done, expected: done + rows };
         let progress = self.shared.registry().builds.begin(record.id, number, entities);
-        Ok(Some(Build { progress, last }))
+        Ok(Some(Build { progress, last: last.into() }))
     }
 
     /// Every entity was seen: the index can be read from now on.
@@ -328,7 +335,10 @@ impl Worker {
         known: &BuildRecord,
     ) -> Result<()> {
         let (table, number) = (record.id, index.number);
-        self.shared.engine.transact(KeepStatistics::new(table, number, known.clone())).await?;
+        self.shared
+            .engine
+            .transact(KeepStatistics::at_end_of_build(table, number, known.clone()))
+            .await?;
         let now = self.shared.clock.now();
         let changed: Result<()> = self
             .shared

@@ -486,6 +486,22 @@ async fn uses_and_changes_are_kept() {
     assert_eq!(known.distinct, 7);
 }
 
+/// A server that has nothing to build keeps what queries have counted, as if it were killed a while after.
+#[tokio::test]
+async fn numbers_are_kept_though_nothing_is_built() {
+    let (engine, table) = engine_with_people().await;
+    let process = Process::start(&engine).await;
+    process.declare("Town", false).await;
+    process.steps(usize::MAX).await;
+    process.shared.registry().statistics.of(table, 1).note_use(Ticks(77));
+    let mut builder = IndexBuilder { shared: process.shared.clone() };
+    // The table's worker finds nothing to do.
+    let (_running, stop) = watch::channel(false);
+    assert_eq!(builder.round(&Stop(stop)).await.unwrap(), Next::After(KEEP_EVERY));
+    let process = Process::start(&engine).await;
+    assert_eq!(process.shared.registry().statistics.of(table, 1).get().uses, 1);
+}
+
 /// Somebody waits for the words of a verification, whatever has become of the index.
 #[tokio::test]
 async fn a_verification_comes_to_an_end_though_the_index_is_declared_anew() {

@@ -46,6 +46,11 @@ impl MemoryBudget {
         Reservation { budget: self.clone(), bytes: 0 }
     }
 
+    /// What a large message can have at most, if nobody else has anything.
+    pub(crate) fn message_max(&self) -> usize {
+        self.limit_for(usize::MAX)
+    }
+
     /// How far the budget may be used by a message of this size.
     fn limit_for(&self, bytes: usize) -> usize {
         let reserve = if bytes <= SMALL_BYTES { 0 } else { self.bytes_max / 4 };

@@ -15,8 +15,8 @@ use crate::storage::index::Schema;
 use crate::storage::index::row_changes::{Finished, RowChanges};
 use crate::storage::layout::{IndexState, TableId, entity_key_of};
 
-/// Bytes that the changes of one request may write into indexes. Few get there: a hundred merges of large entities, each of
-/// which is copied into several indexes, would keep all other writes waiting for seconds.
+/// Bytes that the changes of one request may write into indexes, if there is memory for so many. Few get there: a hundred
+/// merges of large entities, each of which is copied into several indexes, would keep all other writes waiting for seconds.
 const INDEX_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Why a set of changes was refused: the change that could not be made.
@@ -38,20 +38,34 @@ pub(crate) async fn commit(
     if table.view.is_some() {
         return Err(refused(ErrorCode::InsufficientAccountPermissions.into()));
     }
-    let keys = changes
+    let keys: Vec<_> = changes
         .iter()
         .map(|change| table.keys().key(&change.partition_key, &change.row_key))
         .collect();
     let (now, body) = (context.stamp(), context.body.clone());
     let schema = table.schema.clone();
     let copies = reserve_copies(context, &schema).map_err(refused)?;
-    let transition = ChangeSet { keys, changes, now, table: table.id, schema, _body: body, copies };
+    let first_key = keys.first().cloned();
+    // What can never be reserved is refused, and not tried again.
+    let index_bytes_max = INDEX_BYTES_MAX.min(context.state.memory_budget.message_max());
+    let transition = ChangeSet {
+        keys,
+        changes,
+        now,
+        table: table.id,
+        schema,
+        _body: body,
+        copies,
+        index_bytes_max,
+    };
     let verdict = context.state.engine.transact(transition).await;
     let made = verdict.map_err(|error| refused(engine_error(error)))??;
     for (index, entries) in table.schema.indexes().iter().zip(made.entries) {
         match index.state {
             IndexState::Building => {
-                index.statistics.note_changes_beside_build(made.rows, entries);
+                // All of them are of one partition.
+                let key = first_key.as_deref().map_or(&[][..], entity_key_of);
+                index.statistics.note_changes_beside_build(key, made.rows, entries);
             }
             state if state.is_read() => index.statistics.note_changes(made.rows, entries),
             _ => {}
@@ -81,6 +95,7 @@ struct ChangeSet {
     _body: Bytes,
     /// Memory for what is written into indexes.
     copies: Reservation,
+    index_bytes_max: usize,
 }
 
 /// The changes that were made.
@@ -160,19 +175,20 @@ impl ChangeSet {
             let refused = |error| Refused { index, error };
             rows.add(index, entity_key_of(key), old, new)
                 .map_err(|error| refused(corrupt(error)))?;
-            if rows.value_bytes() > INDEX_BYTES_MAX {
-                return Err(refused(too_much_for_indexes()));
+            if rows.value_bytes() > self.index_bytes_max {
+                return Err(refused(too_much_for_indexes(self.index_bytes_max)));
             }
+            // Made again, the changes have the memory already.
             self.copies.grow_to(rows.value_bytes()).map_err(refused)?;
         }
         Ok(rows.finish(read, writes))
     }
 }
 
-fn too_much_for_indexes() -> StorageError {
+fn too_much_for_indexes(bytes_max: usize) -> StorageError {
     let detail = format!(
         "The indexes of the table would have to copy more than {} MiB for this request. Send fewer changes at a time.",
-        INDEX_BYTES_MAX / (1024 * 1024)
+        bytes_max / (1024 * 1024)
     );
     StorageError::with_detail(ErrorCode::RequestBodyTooLarge, detail)
 }

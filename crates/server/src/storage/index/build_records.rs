@@ -6,25 +6,36 @@ use tavola_engine::{AnyEngine, Decision, Engine, Transition, WriteSet};
 use super::statistics::StatisticsList;
 use crate::storage::layout::{BuildRecord, Key, TableId};
 
+/// Indexes whose numbers are written down in one commit.
+const KEPT_TOGETHER: usize = 100;
+
 /// Writes down what is known of indexes and has changed. Numbers that steer are not worth a failure.
 pub(crate) async fn keep_statistics(engine: &AnyEngine, all: &StatisticsList) {
-    for (table, number, statistics) in all.changed() {
-        let keep = KeepStatistics::new(table, number, statistics.get());
+    for some in all.changed().chunks(KEPT_TOGETHER) {
+        let known = some.iter().map(|(table, number, statistics)| {
+            (Key::IndexBuild { table: *table, number: *number }.encode(), statistics.get())
+        });
+        let (keys, known) = known.unzip();
+        let keep = KeepStatistics { keys, known, ends_build: false };
         if let Err(error) = engine.transact(keep).await {
-            tracing::debug!(%error, "cannot keep the statistics of an index");
+            some.iter().for_each(|(.., statistics)| statistics.set_changed());
+            tracing::debug!(%error, "cannot keep the statistics of indexes");
         }
     }
 }
 
-/// Keeps what is known of an index, unless it is gone.
+/// Keeps what is known of indexes, but for those that are gone.
 pub(crate) struct KeepStatistics {
-    keys: [Bytes; 1],
-    known: BuildRecord,
+    keys: Vec<Bytes>,
+    known: Vec<BuildRecord>,
+    ends_build: bool,
 }
 
 impl KeepStatistics {
-    pub(crate) fn new(table: TableId, number: u16, known: BuildRecord) -> Self {
-        Self { keys: [Key::IndexBuild { table, number }.encode()], known }
+    /// What is known of an index whose build has come to its end.
+    pub(crate) fn at_end_of_build(table: TableId, number: u16, known: BuildRecord) -> Self {
+        let keys = vec![Key::IndexBuild { table, number }.encode()];
+        Self { keys, known: vec![known], ends_build: true }
     }
 }
 
@@ -35,19 +46,21 @@ impl Transition for KeepStatistics {
         &self.keys
     }
 
-    /// A few bytes in place of as many: without it a build could not end on a disk that is nearly full.
+    /// A few bytes in place of as many: without it a build could not end on a disk that is nearly full. What is kept every
+    /// few seconds can wait for room.
     fn frees_space(&self) -> bool {
-        true
+        self.ends_build
     }
 
     fn apply(&mut self, values: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
-        let Some(stored) = values[0].as_deref().and_then(BuildRecord::decode) else {
-            return Decision::Abort(());
-        };
-        let BuildRecord { is_done, position, .. } = stored;
-        let known = BuildRecord { is_done, position, ..self.known.clone() };
-        writes.put(self.keys[0].clone(), known.encode());
-        Decision::Commit(())
+        for ((key, value), known) in self.keys.iter().zip(values).zip(&self.known) {
+            if let Some(stored) = value.as_deref().and_then(BuildRecord::decode) {
+                let BuildRecord { is_done, position, .. } = stored;
+                let known = BuildRecord { is_done, position, ..known.clone() };
+                writes.put(key.clone(), known.encode());
+            }
+        }
+        if writes.is_empty() { Decision::Abort(()) } else { Decision::Commit(()) }
     }
 }
 

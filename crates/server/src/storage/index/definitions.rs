@@ -186,7 +186,7 @@ pub(crate) fn has_retiring_unique(list: &IndexList) -> bool {
 }
 
 /// Whether a definition before this one, of the same index, still refuses values.
-pub(crate) fn is_refused_before(list: &IndexList, index: &IndexRecord) -> bool {
+pub(crate) fn waits_for_retiring_unique(list: &IndexList, index: &IndexRecord) -> bool {
     list.indexes.iter().any(|other| other.name == index.name && is_retiring_unique(other))
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tavola_wire::Ticks;
@@ -15,6 +15,13 @@ use crate::storage::layout::{BuildRecord, TableId};
 /// What is told of a verification that has come to nothing yet.
 const VERIFYING: &str = "running";
 
+/// From a key on and up to another.
+#[derive(Debug)]
+struct AheadOfBuild {
+    position: Bytes,
+    last: Bytes,
+}
+
 /// The numbers of one index.
 #[derive(Debug, Default)]
 pub(crate) struct IndexStatistics {
@@ -22,9 +29,11 @@ pub(crate) struct IndexStatistics {
     rows: AtomicU64,
     /// Rows of the index, likewise.
     entries: AtomicU64,
-    /// Changes of both while the index is being built. The build meets some of them too: it is an estimate.
+    /// Changes of both while the index is being built, of entities that the build does not meet any more.
     rows_beside_build: AtomicI64,
     entries_beside_build: AtomicI64,
+    /// The entities that it has still to meet, while it goes on.
+    ahead_of_build: Mutex<Option<AheadOfBuild>>,
     /// Bytes of these rows, as the build found them.
     bytes: AtomicU64,
     off_type: AtomicU64,
@@ -64,14 +73,28 @@ impl IndexStatistics {
         self.is_changed.store(true, Ordering::Relaxed);
     }
 
-    /// Counts changes that were committed while the index was being built.
-    pub(crate) fn note_changes_beside_build(&self, rows: i64, entries: i64) {
-        self.rows_beside_build.fetch_add(rows, Ordering::Relaxed);
-        self.entries_beside_build.fetch_add(entries, Ordering::Relaxed);
+    /// Counts changes of entities about this key that were committed before the index could be read. What the build has
+    /// still to meet, it counts itself.
+    pub(crate) fn note_changes_beside_build(&self, entity_key: &[u8], rows: i64, entries: i64) {
+        match &*self.ahead_of_build() {
+            Some(ahead) if ahead.has(entity_key) => {}
+            Some(_) => {
+                self.rows_beside_build.fetch_add(rows, Ordering::Relaxed);
+                self.entries_beside_build.fetch_add(entries, Ordering::Relaxed);
+            }
+            None => self.note_changes(rows, entries),
+        }
     }
 
-    /// What the build has found is all there was when it began: what came beside it is added.
+    /// Where the build is, and the last entity that it has to do with.
+    pub(crate) fn set_ahead_of_build(&self, position: Bytes, last: Bytes) {
+        *self.ahead_of_build() = Some(AheadOfBuild { position, last });
+    }
+
+    /// Adds to what the build has found what came beside it.
     pub(crate) fn end_build(&self) {
+        let mut ahead = self.ahead_of_build();
+        *ahead = None;
         let rows = self.rows_beside_build.swap(0, Ordering::Relaxed);
         let entries = self.entries_beside_build.swap(0, Ordering::Relaxed);
         self.note_changes(rows, entries);
@@ -117,9 +140,18 @@ impl IndexStatistics {
         }
     }
 
+    fn ahead_of_build(&self) -> MutexGuard<'_, Option<AheadOfBuild>> {
+        self.ahead_of_build.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether there is something to keep, which the caller does.
     pub(crate) fn take_changed(&self) -> bool {
         self.is_changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// It could not be kept.
+    pub(crate) fn set_changed(&self) {
+        self.is_changed.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn set_verification(&self, words: impl Into<Arc<str>>) {
@@ -137,6 +169,12 @@ impl IndexStatistics {
 
     pub(crate) fn verification(&self) -> Option<Arc<str>> {
         self.verification.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl AheadOfBuild {
+    fn has(&self, entity_key: &[u8]) -> bool {
+        self.position < *entity_key && self.last >= *entity_key
     }
 }
 
@@ -172,5 +210,28 @@ impl StatisticsList {
         let by_index = self.by_index.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = by_index.iter().filter(|(_, statistics)| statistics.take_changed());
         changed.map(|((table, number), statistics)| (*table, *number, statistics.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is written ahead of a build, the build counts; what is written behind it, or behind the last entity, it does not.
+    #[test]
+    fn what_comes_beside_a_build_is_counted_once() {
+        let statistics = IndexStatistics::default();
+        // Before it begins; the build finds these and all others.
+        statistics.note_changes_beside_build(b"m", 1, 1);
+        statistics.set_ahead_of_build(b"f".as_slice().into(), b"p".as_slice().into());
+        statistics.set(&BuildRecord { rows: 10, entries: 10, ..BuildRecord::default() });
+        for (key, rows) in [(b"a", 1), (b"f", 2), (b"g", 100), (b"p", -100), (b"q", 4)] {
+            statistics.note_changes_beside_build(key, rows, rows);
+        }
+        statistics.set(&BuildRecord { rows: 20, entries: 20, ..BuildRecord::default() });
+        statistics.end_build();
+        assert_eq!((statistics.get().rows, statistics.get().entries), (27, 27));
+        statistics.note_changes_beside_build(b"g", 1, 1);
+        assert_eq!(statistics.get().rows, 28);
     }
 }

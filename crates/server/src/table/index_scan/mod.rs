@@ -44,13 +44,14 @@ pub(crate) use self::candidate::Hint;
 pub(crate) use self::explain::IndexUse;
 pub(crate) use self::orphan::report_orphan;
 
-/// Rows of a bounded range in one partition that are read before an index is thought of, and of a whole partition before a
-/// long range of an index is.
+/// Rows of a bounded range in one partition that are read before an index is thought of.
 const RANGE_ROWS: u64 = 1000;
+/// Rows of a partition that are read before a long range of an index is.
+const PARTITION_ROWS: u64 = 1000;
 /// Rows of an unordered range that are passed before a partition is read.
 const SHORT_RANGE_ROWS: u64 = 256;
-/// Entities that are looked up before the index is compared with a scan; fewer where the build has found a value that a scan
-/// is better for. The more have been looked up, the rarer it is compared.
+/// Entities that are looked up before the index is compared with a scan; fewer where the build has found a value that a
+/// scan is better for. The more have been looked up, the rarer it is compared.
 const FIRST_LOOK: u64 = 64;
 const COMMON_FIRST_LOOK: u64 = 4;
 /// Entries that have all that is asked, likewise: most queries want no more of them.
@@ -66,6 +67,9 @@ const SCAN_ROWS_MAX: u64 = 4096;
 const ROWS_PER_LOOK_UP: u64 = 13;
 /// An index row that has all that is asked costs as much as this many.
 const ROWS_PER_COPY: u64 = 6;
+/// Whether a value is so common that a scan is better even than such rows, which is not far off, is asked early where one
+/// entity in so many has it.
+const COMMON_COPIES_ONE_IN: u64 = ROWS_PER_COPY / 2;
 /// Ranges that are read without comparing them with a scan first.
 const RANGES_UNCOMPARED: usize = 16;
 /// Look-ups between two moments at which other requests of the thread get their turn.
@@ -74,7 +78,7 @@ const LOOK_UPS_PER_YIELD: u64 = 32;
 const SORTED_MAX: usize = 2;
 /// Passes over an unordered range for one page.
 const PASSES_MAX: usize = 3;
-/// Rows that a table is taken to have if that is not known, or must not show: to whoever is granted a range of its keys.
+/// Rows that a table is taken to have if that is not known: what was counted before a crash may be lost.
 const ROWS_UNTOLD: u64 = 100_000;
 
 /// A query whose filter is asked about rows.
@@ -109,6 +113,10 @@ pub(crate) fn choose(
             Candidates::find(&table.schema, wanted)
         }
     };
+    if query.is_restricted {
+        // How long an unordered range is depends on rows outside the spans.
+        whole.retain(|it| it.access.is_ordered());
+    }
     let mut best = whole.drain(..);
     let used = IndexUse { not_used, ..IndexUse::default() };
     let way = match best.next() {
@@ -254,21 +262,8 @@ impl<R: Reader> Run<'_, R> {
         candidates: &[Candidate],
         second: Option<&Candidate>,
     ) -> Result<()> {
-        // The build counts values of the first part.
-        let has_common_value = |it: &Candidate| {
-            it.index().definition.keys.len() == 1
-                && it.index().statistics.has_common_value(ROWS_PER_LOOK_UP)
-        };
-        // Of two sides, the one that ends within a batch is used alone.
-        let is_common = second.is_none()
-            && !self.query.is_restricted
-            && candidates.iter().any(has_common_value);
         let is_covering = candidates.iter().all(Candidate::is_covering);
-        let (first_rows, first_look) = match is_common {
-            true => (FIRST_ROWS, COMMON_FIRST_LOOK),
-            false if is_covering => (BATCH_ROWS, COPIES_FIRST_LOOK),
-            false => (BATCH_ROWS, FIRST_LOOK),
-        };
+        let (first_rows, first_look) = self.first_steps(candidates, second, is_covering);
         let ahead = ReadAhead { top: self.query.top, first_rows };
         let merged = |candidates: &[Candidate]| {
             let memory = self.context.state.memory_budget.reservation();
@@ -311,15 +306,47 @@ impl<R: Reader> Run<'_, R> {
                 next_look = look_ups + look_gap;
             }
         }
-        if entries.is_second_alone {
-            self.used.names.clear();
-            self.note(How::Ordered, second.map_or(&[][..], std::slice::from_ref));
-        }
-        if entries.is_intersected {
-            self.note(How::Intersected, second.map_or(&[][..], std::slice::from_ref));
-        }
+        self.note_second(&entries, second);
         self.used.entries += entries.entries();
         Ok(())
+    }
+
+    /// Rows of the first batch of each range, and entries after which the index is compared with a scan for the first time.
+    fn first_steps(
+        &self,
+        candidates: &[Candidate],
+        second: Option<&Candidate>,
+        is_covering: bool,
+    ) -> (usize, u64) {
+        let one_in = if is_covering { COMMON_COPIES_ONE_IN } else { ROWS_PER_LOOK_UP };
+        // The build counts values of the first part.
+        let has_common_value = |it: &Candidate| {
+            it.index().definition.keys.len() == 1 && it.index().statistics.has_common_value(one_in)
+        };
+        // Of two sides, the one that ends within a batch is used alone.
+        let is_common = second.is_none()
+            && !self.query.is_restricted
+            && candidates.iter().any(has_common_value);
+        match is_common {
+            true => (FIRST_ROWS, COMMON_FIRST_LOOK),
+            false if is_covering => (BATCH_ROWS, COPIES_FIRST_LOOK),
+            false => (BATCH_ROWS, FIRST_LOOK),
+        }
+    }
+
+    /// What the second side was good for.
+    fn note_second(&mut self, entries: &Ordered<'_>, second: Option<&Candidate>) {
+        let second = second.map_or(&[][..], std::slice::from_ref);
+        if entries.is_second_alone {
+            self.used.names.clear();
+            self.note(How::Ordered, second);
+        }
+        if entries.is_intersected {
+            // The rows that are shown are of the first.
+            let is_covering = self.used.is_covering;
+            self.note(How::Intersected, second);
+            self.used.is_covering = is_covering;
+        }
     }
 
     /// Many ranges cost as many look-ups before the first entity is found: where there are matches enough, a page is sooner full.
@@ -368,10 +395,13 @@ impl<R: Reader> Run<'_, R> {
     async fn first_sorted(&mut self, candidates: &[Candidate]) -> Result<bool> {
         if self.query.kind == QueryKind::PartitionScan && !self.query.hint.is_forced() {
             // A short range is passed at once; a small partition is read sooner than a long one.
-            if self.passes(&candidates[0], SHORT_RANGE_ROWS).await? {
+            let shortest = &candidates[0];
+            if !self.is_known_to_be_wide(shortest, SHORT_RANGE_ROWS)
+                && self.passes(shortest, SHORT_RANGE_ROWS).await?
+            {
                 return Ok(true);
             }
-            self.scan(RANGE_ROWS).await?;
+            self.scan(PARTITION_ROWS).await?;
         }
         for candidate in candidates {
             if self.is_done() || self.sorted(candidate).await? {
@@ -387,23 +417,22 @@ impl<R: Reader> Run<'_, R> {
         if self.query.hint.is_forced() {
             return self.passes(candidate, u64::MAX).await;
         }
-        if self.query.is_restricted {
-            return self.passes(candidate, rows_worth(self.query.top, ROWS_UNTOLD)).await;
-        }
-        let wide_ranges = &self.context.state.workload.wide_ranges;
         let rows = match index.statistics.rows() {
-            // What was counted before a crash may be lost.
             0 => ROWS_UNTOLD,
             rows => rows,
         };
         let rows_max = rows_worth(self.query.top, rows);
-        let is_short =
-            !wide_ranges.knows(self.table.id, index.number, &candidate.access.ranges, rows_max)
-                && self.passes(candidate, rows_max).await?;
+        let is_short = !self.is_known_to_be_wide(candidate, rows_max)
+            && self.passes(candidate, rows_max).await?;
         if !is_short {
             self.used.not_used.push((index.name.clone(), Reason::TooWide));
         }
         Ok(is_short)
+    }
+
+    fn is_known_to_be_wide(&self, candidate: &Candidate, rows_max: u64) -> bool {
+        let (wide_ranges, index) = (&self.context.state.workload.wide_ranges, candidate.index());
+        wide_ranges.knows(self.table.id, index.number, &candidate.access.ranges, rows_max)
     }
 
     /// Shows the entities of its range, unless that has more rows than these or takes too long. Whether it did.
@@ -419,7 +448,6 @@ impl<R: Reader> Run<'_, R> {
                 from: self.from.clone(),
                 entries: self.query.top,
                 rows_max,
-                counts_spans_alone: self.query.is_restricted,
                 // The rest is for the scan that then comes.
                 deadline: now + self.deadline().saturating_duration_since(now) / 2,
             };
@@ -431,11 +459,9 @@ impl<R: Reader> Run<'_, R> {
             let (entries, is_all, _memory) = match pass {
                 Pass::Found { entries, is_all, memory } => (entries, is_all, memory),
                 Pass::TooWide { ranges } => {
-                    if !self.query.is_restricted {
-                        let ranges = &candidate.access.ranges[..ranges];
-                        let wide_ranges = &state.workload.wide_ranges;
-                        wide_ranges.remember(self.table.id, index.number, ranges, rows_max);
-                    }
+                    let ranges = &candidate.access.ranges[..ranges];
+                    let wide_ranges = &state.workload.wide_ranges;
+                    wide_ranges.remember(self.table.id, index.number, ranges, rows_max);
                     return Ok(false);
                 }
                 Pass::Late => return Ok(false),

@@ -318,7 +318,8 @@ impl<'s> Ordered<'s> {
             let Some(second) = &mut self.second else { return Ok(self.first.take(stream)) };
             let Some(other) = second.seek(reader, key).await? else { return Ok(None) };
             self.steps += 1;
-            self.is_intersected = true;
+            // After one step alone nothing has been decided by it.
+            self.is_intersected = self.steps_max > 1;
             let other_key = second.head(other).unwrap_or_default();
             if other_key == key {
                 return Ok(self.first.take(stream));

@@ -57,7 +57,6 @@ pub(super) async fn pass(
         candidate: candidate.clone(),
         spans: spans.clone(),
         from: limits.from,
-        counts_spans_alone: limits.counts_spans_alone,
         rows_left: limits.rows_max,
         rows_to_time_check: ROWS_PER_TIME_CHECK,
         deadline: limits.deadline,
@@ -88,9 +87,6 @@ pub(super) struct PassLimits {
     pub entries: usize,
     /// Rows after which the range counts as too wide.
     pub rows_max: u64,
-    /// Whether only rows in the spans are counted: whoever is granted a range of keys must not learn how many rows lie
-    /// outside.
-    pub counts_spans_alone: bool,
     pub deadline: Instant,
 }
 
@@ -99,7 +95,6 @@ struct Passing {
     candidate: Candidate,
     spans: Arc<[Span]>,
     from: Vec<u8>,
-    counts_spans_alone: bool,
     rows_left: u64,
     rows_to_time_check: u64,
     deadline: Instant,
@@ -121,12 +116,8 @@ impl Passing {
         let definition = &self.candidate.index().definition;
         let row =
             RowRef::read(definition, parts_and_suffix_of(key), value).ok_or(Outcome::Malformed)?;
-        // What lies outside the spans is not there for this client.
-        let is_there = is_in(&self.spans, &row.entity_key);
-        if is_there || !self.counts_spans_alone {
-            self.rows_left = self.rows_left.checked_sub(1).ok_or(Outcome::TooWide)?;
-        }
-        if is_there && *row.entity_key >= *self.from {
+        self.rows_left = self.rows_left.checked_sub(1).ok_or(Outcome::TooWide)?;
+        if *row.entity_key >= *self.from && is_in(&self.spans, &row.entity_key) {
             self.passed += 1;
             if self.candidate.access.allows(&row) && self.smallest.accepts(&row.entity_key) {
                 self.smallest.push(Entry::of(&self.candidate, row));

@@ -361,7 +361,7 @@ fn state_text(record: &TableRecord, index: &IndexRecord) -> &'static str {
     match index.state {
         IndexState::DeleteOnly | IndexState::WriteOnly | IndexState::Building => "Building",
         // What is said to be readable refuses nothing that it should not.
-        IndexState::Readable if definitions::is_refused_before(&record.indexes, index) => {
+        IndexState::Readable if definitions::waits_for_retiring_unique(&record.indexes, index) => {
             "Building"
         }
         IndexState::Readable => "Readable",
