@@ -162,7 +162,7 @@ fn names_of_metadata_keep_their_case() {
 }
 
 /// What a server answers to these bytes, up to the end of the head.
-fn head_of_answer(client: &QueueClient, request: &[u8]) -> Vec<u8> {
+pub(super) fn head_of_answer(client: &QueueClient, request: &[u8]) -> Vec<u8> {
     let mut stream = BufReader::new(TcpStream::connect(client.server().queue_address()).unwrap());
     stream.get_mut().write_all(request).unwrap();
     let mut head = Vec::new();
@@ -172,7 +172,7 @@ fn head_of_answer(client: &QueueClient, request: &[u8]) -> Vec<u8> {
     head
 }
 
-fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+pub(super) fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let at = bytes.windows(from.len()).position(|part| part == from).expect("to be there");
     [&bytes[..at], to, &bytes[at + from.len()..]].concat()
 }
