@@ -59,7 +59,7 @@ fn token_of(pairs: &[(&str, &str)], addressed: Addressed<'_>) {
     let now = Ticks::parse_iso("2025-06-01").unwrap();
     let origin = RequestOrigin { now, client: [168, 1, 5, 65].into(), https: true };
     match verified.grant(&origin, &[]) {
-        Ok(grant) => granted(&grant, text(pairs, "sp"), pairs, addressed),
+        Ok(grant) => granted(&grant, text(pairs, "sp"), pairs, &addressed),
         Err(error) => assert_eq!(error.status(), 403),
     }
 }
@@ -141,7 +141,7 @@ fn string_to_sign(pairs: &[(&str, &str)], addressed: Addressed<'_>) -> Option<St
 }
 
 /// What the letters say, and nothing more.
-fn granted(grant: &Grant, letters: &str, pairs: &[(&str, &str)], addressed: Addressed<'_>) {
+fn granted(grant: &Grant, letters: &str, pairs: &[(&str, &str)], addressed: &Addressed<'_>) {
     let has = |wanted: &str| wanted.chars().any(|letter| letters.contains(letter));
     let account = is_account(pairs);
     let of = |types: &str| !account || types.chars().any(|it| text(pairs, "srt").contains(it));
