@@ -28,22 +28,22 @@ pub fn run(data: &[u8]) {
     let address = BlobAddress { container, blob, snapshot, version_id };
     token_of(&pairs, Addressed::Blob(address));
     if blob.is_none() {
-        token_of(&pairs, Addressed::Queue(container));
+        token_of(&pairs, Addressed::Queue(container.into()));
     }
 }
 
 fn token_of(pairs: &[(&str, &str)], addressed: Addressed<'_>) {
     let keys = [AccountKey::from_bytes(SECRET)];
-    match token(addressed, pairs) {
+    match token(addressed.clone(), pairs) {
         Ok(None) => assert!(!pairs.iter().any(|(name, _)| *name == "sig")),
         Ok(Some(token)) => assert_refused(&token.verify(ACCOUNT, &keys).unwrap_err()),
         Err(error) => assert_refused(&error),
     }
-    let Some(string) = string_to_sign(pairs, addressed) else { return };
+    let Some(string) = string_to_sign(pairs, addressed.clone()) else { return };
     let signature = hmac_base64(SECRET, &string);
     let mut signed = vec![("sig", signature.as_str())];
     signed.extend(pairs.iter().filter(|(name, _)| *name != "sig"));
-    let token = match token(addressed, &signed) {
+    let token = match token(addressed.clone(), &signed) {
         Ok(token) => token.expect("there is a signature"),
         Err(error) => return assert_refused(&error),
     };
@@ -51,15 +51,15 @@ fn token_of(pairs: &[(&str, &str)], addressed: Addressed<'_>) {
     let verified = token.verify(ACCOUNT, &keys).expect("a signature by the rules");
     let mut turned = signed.clone();
     turned.extend([("tn", "x"), ("timeout", "1")]);
-    let again = self::token(addressed, &turned).expect("legal").expect("there is a signature");
+    let again = self::token(addressed.clone(), &turned).expect("legal").expect("a signature");
     assert_eq!(again.cache_key(ACCOUNT), key);
     turned.push(("sig", "second"));
-    assert_refused(&self::token(addressed, &turned).expect_err("a field twice"));
+    assert_refused(&self::token(addressed.clone(), &turned).expect_err("a field twice"));
 
     let now = Ticks::parse_iso("2025-06-01").unwrap();
     let origin = RequestOrigin { now, client: [168, 1, 5, 65].into(), https: true };
     match verified.grant(&origin, &[]) {
-        Ok(grant) => granted(&grant, text(pairs, "sp"), pairs, addressed),
+        Ok(grant) => granted(&grant, text(pairs, "sp"), pairs, &addressed),
         Err(error) => assert_eq!(error.status(), 403),
     }
 }
@@ -103,7 +103,7 @@ fn string_to_sign(pairs: &[(&str, &str)], addressed: Addressed<'_>) -> Option<St
         return Some(lines.join("\n"));
     }
     let (service, path, blob_lines): (_, _, Vec<String>) = match addressed {
-        Addressed::Queue(queue) => ("/queue", queue.to_owned(), vec![]),
+        Addressed::Queue(queue) => ("/queue", queue.into_owned(), vec![]),
         Addressed::Blob(address) => {
             let resource = text(pairs, "sr");
             let path = match (resource, address.blob) {
@@ -141,7 +141,7 @@ fn string_to_sign(pairs: &[(&str, &str)], addressed: Addressed<'_>) -> Option<St
 }
 
 /// What the letters say, and nothing more.
-fn granted(grant: &Grant, letters: &str, pairs: &[(&str, &str)], addressed: Addressed<'_>) {
+fn granted(grant: &Grant, letters: &str, pairs: &[(&str, &str)], addressed: &Addressed<'_>) {
     let has = |wanted: &str| wanted.chars().any(|letter| letters.contains(letter));
     let account = is_account(pairs);
     let of = |types: &str| !account || types.chars().any(|it| text(pairs, "srt").contains(it));

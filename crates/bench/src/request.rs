@@ -260,7 +260,7 @@ mod tests {
         let query = text.split_once('?').unwrap().1.split_once(" HTTP/1.1\r\n").unwrap().0;
         let query = QueryString::parse(query).unwrap();
         let pairs = query.iter().map(|(name, value)| (name, value.to_owned().into()));
-        let token = SasToken::parse(Addressed::Queue("q"), pairs).unwrap().unwrap();
+        let token = SasToken::parse(Addressed::Queue("q".into()), pairs).unwrap().unwrap();
         token.verify("acct", &[target.key]).unwrap();
     }
 

@@ -28,6 +28,8 @@ const BEARER: &str = "
 # Bearer tokens (OpenID Connect): whose are taken, and what their roles allow. Needs TLS. [default: off]
 #[bearer]
 #issuer = \"https://login.example.com/tenant/v2.0\"
+# For whom tokens are made out, with or without a slash at the end. This one also stands for
+# https://ACCOUNT.queue.core.windows.net and the like.
 #audiences = [\"https://storage.azure.com\"]
 # Where the issuer's keys are: a file, or a URL as jwks-url.
 #jwks-file = \"/etc/tavola/jwks.json\"

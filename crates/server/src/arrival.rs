@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use http::header::USER_AGENT;
 use http::request::Parts;
-use http::{Method, StatusCode, header};
+use http::{Method, StatusCode};
 use hyper::body::Body;
 use tavola_wire::uri::Address;
 use tavola_wire::{ErrorCode, ServiceVersion, StorageError};
@@ -17,7 +17,7 @@ use crate::connection::Connection;
 use crate::error::Result;
 use crate::logs::access::Entry;
 use crate::operations::OperationIndex;
-use crate::request::head::{RequestHead, header_text, named_version};
+use crate::request::head::{RequestHead, header_text, host, named_version};
 use crate::request::ids::Id;
 use crate::request::notes::{NotedFailure, RequestNotes};
 use crate::request::redact::{self, shortened};
@@ -208,12 +208,8 @@ impl Arrival<'_> {
 
     /// The account that the request addresses, served or not; empty if it cannot be read.
     fn account(&self) -> &str {
-        let host = match self.parts.uri.authority() {
-            Some(authority) => authority.as_str(),
-            None => header_text(self.parts, &header::HOST).unwrap_or_default(),
-        };
-        let address =
-            Address::parse(host, self.parts.uri.path(), self.state.settings.address_rules);
+        let rules = self.state.settings.address_rules;
+        let address = Address::parse(host(self.parts), self.parts.uri.path(), rules);
         address.map_or("", |address| address.account)
     }
 }

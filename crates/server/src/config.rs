@@ -113,7 +113,8 @@ pub struct TlsFiles {
 #[derive(Clone, Debug)]
 pub struct BearerConfig {
     pub issuer: String,
-    /// Any of these must be the token's audience.
+    /// Any of these must be the token's audience, with or without a slash at its end. `https://storage.azure.com` stands
+    /// for every service of every account as well.
     pub audiences: Vec<String>,
     pub keys: KeySource,
     /// Permission letters by role, for every service, as in an account SAS: `r`ead, `a`dd, `u`pdate and `d`elete entities or

@@ -12,6 +12,7 @@ use http::Request;
 use http::header::EXPECT;
 use hyper::body::{Body, Incoming};
 use tavola_engine::panic_message;
+use tavola_wire::uri::Address;
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, RefusalReason, StorageError};
 
@@ -24,7 +25,7 @@ use crate::error::Result;
 use crate::net::stall_timeout::StallTimeout;
 use crate::operations::OperationIndex;
 use crate::request::body;
-use crate::request::head::{RequestHead, raw_query};
+use crate::request::head::{RequestHead, host, raw_query};
 use crate::request::notes::RequestNotes;
 use crate::request::reply::Reply;
 use crate::tenant::{Operation, Tenant};
@@ -67,9 +68,13 @@ impl Arrival<'_> {
         let head = match RequestHead::parse(T::SERVICE, self.parts, *peer, rules, recalled.as_ref())
         {
             Ok(head) => head,
-            Err(error) => return self.failure::<T>(&error, None, *operation),
+            Err(error) => {
+                let mut reply = self.failure::<T>(&error, None, *operation);
+                self.add_cors_headers::<T>(&mut reply);
+                return reply;
+            }
         };
-        let Some(account) = self.state.auth.accounts.find(head.address.account) else {
+        let Some(account) = self.state.auth.accounts.find(&head.address.account_name()) else {
             // As Azurite answers; at the live service there is no name to resolve then.
             let unknown = StorageError::new(ErrorCode::ResourceNotFound)
                 .refused_for(RefusalReason::UnknownAccount);
@@ -84,9 +89,20 @@ impl Arrival<'_> {
         };
         // ORDER: last, because a rule may expose the headers that every reply has.
         if *operation != OperationIndex::Preflight {
-            cors::add_headers(account, &head, &mut reply);
+            cors::add_headers(account, head.service, self.parts, &mut reply);
         }
         reply
+    }
+
+    /// Lets a browser show the refusal of a head that cannot be read, if it can be read as far as its account.
+    fn add_cors_headers<T: Tenant>(&self, reply: &mut Reply) {
+        let rules = self.state.settings.address_rules;
+        let Ok(address) = Address::parse(host(self.parts), self.parts.uri.path(), rules) else {
+            return;
+        };
+        if let Some(account) = self.state.auth.accounts.find(&address.account_name()) {
+            cors::add_headers(&account, T::SERVICE, self.parts, reply);
+        }
     }
 
     /// Authenticate, route, authorize, admit the body, run.
@@ -118,7 +134,8 @@ impl Arrival<'_> {
         }
         let permit = identity.authorize(operation.access(head))?;
         let memory = &state.memory_budget;
-        let (body, stream) = body::admit(body, spec.body, stall_timeout, memory).await?.split();
+        let admitted = body::admit(body, spec.body, stall_timeout, memory).await;
+        let (body, stream) = admitted.map_err(|error| refusal(&operation, head, error))?.split();
         state.metrics.request_bytes.inc_by(body.len() as u64);
         self.notes.add_request_bytes(body.len() as u64);
         let (id, started, notes) = (self.id, self.started, self.notes);
@@ -132,6 +149,18 @@ impl Arrival<'_> {
         }
         Ok(reply)
     }
+}
+
+/// Why a request is refused whose body was not taken: parameters come before the body, however large that is.
+fn refusal(
+    operation: &impl Operation,
+    head: &RequestHead<'_>,
+    error: StorageError,
+) -> StorageError {
+    if error.code() != ErrorCode::RequestBodyTooLarge {
+        return error;
+    }
+    operation.check_parameters(head).err().unwrap_or(error)
 }
 
 #[cfg(test)]

@@ -76,6 +76,12 @@ pub(crate) trait Operation: Send {
     /// What the caller must be allowed. Some headers change it, such as a condition.
     fn access(&self, head: &RequestHead<'_>) -> Access<'_>;
 
+    /// Refuses what the query says wrongly of the operation. Asked of a request whose body is refused, as services look
+    /// at parameters first; otherwise the operation finds out when it runs.
+    fn check_parameters(&self, _head: &RequestHead<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// Runs the operation. Nobody gets here without a permit. A whole body is in the context; one that the operation
     /// takes as a stream is handed over.
     fn run(

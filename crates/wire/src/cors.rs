@@ -43,10 +43,8 @@ pub fn preflight(
     method: Option<&str>,
     headers: Option<&str>,
 ) -> Result<PreflightAnswer> {
-    let (Some(origin), Some(method)) = (present(origin), present(method)) else {
-        return Err(StorageError::new(ErrorCode::InvalidHeaderValue)
-            .caused_by("a preflight request has no origin or method"));
-    };
+    let origin = present(origin).ok_or_else(|| lacks("Origin"))?;
+    let method = present(method).ok_or_else(|| lacks("Access-Control-Request-Method"))?;
     let (rule, origin_match) =
         first_match(rules, origin, method).ok_or(ErrorCode::CorsPreflightFailure)?;
     let headers = present(headers);
@@ -60,6 +58,14 @@ pub fn preflight(
         max_age_seconds: rule.max_age_seconds,
         allow_credentials: origin_match == OriginMatch::Specific,
     })
+}
+
+/// A preflight without a header that it has to have; queues and blobs are told which.
+fn lacks(header: &'static str) -> StorageError {
+    StorageError::new(ErrorCode::InvalidHeaderValue)
+        .element("HeaderName", header)
+        .element("HeaderValue", "")
+        .caused_by(format!("a preflight request has no {header}"))
 }
 
 /// The headers for a request that is not a preflight; `None` when no rule matches.
@@ -235,6 +241,8 @@ mod tests {
         {
             let error = preflight(&rules, origin, method, None).unwrap_err();
             assert_eq!((error.code(), error.status()), (ErrorCode::InvalidHeaderValue, 400));
+            let names = ["HeaderName", "HeaderValue"];
+            assert!(error.elements().map(|(name, _)| name).eq(names));
         }
     }
 

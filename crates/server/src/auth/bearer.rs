@@ -14,6 +14,7 @@ use serde::Deserialize;
 use tavola_wire::auth::sas::{Grant, Permissions, ResourceTypes};
 use tavola_wire::{ErrorCode, RefusalReason, Service, ServiceVersion, StorageError};
 
+use super::audience::Audiences;
 use super::permit::Identity;
 use super::token_signature;
 use crate::auth::jwks;
@@ -44,6 +45,7 @@ const ALGORITHMS: [Algorithm; 8] = [
 #[derive(Debug)]
 pub(crate) struct BearerVerifier {
     config: BearerConfig,
+    audiences: Audiences,
     roles: BTreeMap<String, Permissions>,
     keys: Arc<RwLock<Keys>>,
 }
@@ -82,13 +84,15 @@ impl BearerVerifier {
         token_signature::install();
         let set = jwks::load(&config.keys).await?;
         let keys = Arc::new(RwLock::new(Keys { set, refreshed: None }));
-        Ok(Self { config, roles, keys })
+        let audiences = Audiences::new(&config.audiences);
+        Ok(Self { config, audiences, roles, keys })
     }
 
     /// What the bearer of this token may do.
     async fn grant(&self, head: &RequestHead<'_>, token: &str) -> Result<Grant> {
-        let claims = match self.claims(token) {
-            Err(Unverified::UnknownKey) if self.refresh().await => self.claims(token),
+        let audiences = self.audiences.of(head.service, &head.address.account_name());
+        let claims = match self.claims(token, &audiences) {
+            Err(Unverified::UnknownKey) if self.refresh().await => self.claims(token, &audiences),
             claims => claims,
         };
         let claims = claims.map_err(|unverified| {
@@ -103,7 +107,7 @@ impl BearerVerifier {
         Ok(Grant::Account { resource_types: ResourceTypes::ALL, permissions })
     }
 
-    fn claims(&self, token: &str) -> Result<Claims, Unverified> {
+    fn claims(&self, token: &str, audiences: &[String]) -> Result<Claims, Unverified> {
         let header = decode_header(token)?;
         if !ALGORITHMS.contains(&header.alg) {
             return Err(Unverified::Algorithm);
@@ -112,7 +116,7 @@ impl BearerVerifier {
         validation.leeway = LEEWAY_SECONDS;
         validation.validate_nbf = true;
         validation.set_issuer(&[&self.config.issuer]);
-        validation.set_audience(&self.config.audiences);
+        validation.set_audience(audiences);
         validation.set_required_spec_claims(&["exp", "iss", "aud"]);
         let key = self.key(header.kid.as_deref())?;
         Ok(decode::<Claims>(token, &key, &validation)?.claims)
@@ -225,11 +229,17 @@ pub(crate) async fn authenticate(
     token: &str,
 ) -> Result<Identity> {
     let verified = verify(verifier, head, token).await;
-    verified.map(Identity::Bearer).map_err(|error| {
-        let knows_challenges =
-            head.version.is_some_and(|version| version >= ServiceVersion::FIRST_WITH_CHALLENGE);
-        if knows_challenges { error } else { without_challenge(&error) }
-    })
+    verified
+        .map(Identity::Bearer)
+        .map_err(|error| if knows_challenges(head) { error } else { without_challenge(&error) })
+}
+
+/// Without a version, queues answer as the newest one does, and tables as an old one.
+fn knows_challenges(head: &RequestHead<'_>) -> bool {
+    match head.version {
+        Some(version) => version >= ServiceVersion::FIRST_WITH_CHALLENGE,
+        None => head.service != Service::Table,
+    }
 }
 
 /// What a role of Azure's own allows at the service that is asked.

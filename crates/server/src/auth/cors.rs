@@ -3,12 +3,13 @@
 use http::header::{
     ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_TYPE, ORIGIN,
 };
+use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode};
 use tavola_wire::{Service, cors};
 
 use crate::auth::accounts::Account;
 use crate::error::Result;
-use crate::request::head::RequestHead;
+use crate::request::head::{RequestHead, header_text};
 use crate::request::reply::Reply;
 use crate::request::respond::{empty, text};
 
@@ -49,24 +50,22 @@ pub(crate) fn preflight(account: &Account, head: &RequestHead<'_>) -> Result<Rep
 }
 
 /// Lets the browser show the reply to the page that asked, if a rule of the account allows it.
-pub(crate) fn add_headers(account: &Account, head: &RequestHead<'_>, reply: &mut Reply) {
-    if !account.has_cors_rules(head.service) {
+pub(crate) fn add_headers(account: &Account, service: Service, parts: &Parts, reply: &mut Reply) {
+    if !account.has_cors_rules(service) {
         return;
     }
-    let properties = account.properties(head.service);
-    if cors::vary_origin(&properties.cors, head.method) {
+    let (properties, method) = (account.properties(service), parts.method.as_str());
+    if cors::vary_origin(&properties.cors, method) {
         reply.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Origin"));
     }
-    let origin = head.header(&ORIGIN);
-    let answer = match (origin, head.service) {
-        (Some(origin), _) => cors::actual(&properties.cors, origin, head.method),
+    let origin = header_text(parts, &ORIGIN);
+    let answer = match (origin, service) {
+        (Some(origin), _) => cors::actual(&properties.cors, origin, method),
         (None, Service::Table) => None,
-        (None, Service::Blob | Service::Queue) => {
-            cors::without_origin(&properties.cors, head.method)
-        }
+        (None, Service::Blob | Service::Queue) => cors::without_origin(&properties.cors, method),
     };
     let Some(answer) = answer else { return };
-    let is_recorded = head.service != Service::Table;
+    let is_recorded = service != Service::Table;
     // As recorded of queues: the code of an error takes the place of its type, and what frames a body is named as well.
     let is_named =
         |name: &&HeaderName| !is_recorded || !is_error(reply.status()) || **name != CONTENT_TYPE;

@@ -1,6 +1,7 @@
 //! Who asks, and what they may do.
 
 pub(crate) mod accounts;
+mod audience;
 pub(crate) mod bearer;
 pub(crate) mod cors;
 pub(crate) mod jwks;

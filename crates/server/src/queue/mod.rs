@@ -24,7 +24,8 @@ use std::time::Instant;
 use hyper::body::Incoming;
 use tavola_wire::auth::SignedIdentifier;
 use tavola_wire::auth::sas::{Addressed, VerifiedSas};
-use tavola_wire::queue::{QueueName, ResourcePath, parameters};
+use tavola_wire::queue::parameters::{GetParameters, ListParameters, PutParameters};
+use tavola_wire::queue::{PopReceipt, QueueName, ResourcePath, parameters};
 use tavola_wire::verb::Verb;
 use tavola_wire::{ErrorCode, Service, StorageError};
 
@@ -60,7 +61,7 @@ impl Tenant for QueueService {
 
     /// Its signatures are for the queue that is addressed.
     fn addressed<'a>(head: &'a RequestHead<'a>) -> Addressed<'a> {
-        Addressed::Queue(ResourcePath::raw_queue(head.address.resource_path))
+        Addressed::Queue(ResourcePath::signed_queue(head.address.resource_path))
     }
 
     async fn policies(
@@ -69,7 +70,7 @@ impl Tenant for QueueService {
         head: &RequestHead<'_>,
         _: &VerifiedSas<'static>,
     ) -> Result<Arc<[SignedIdentifier]>> {
-        let name = QueueName::parse(ResourcePath::raw_queue(head.address.resource_path));
+        let name = QueueName::parse(ResourcePath::signed_queue(head.address.resource_path));
         let Ok(name) = name else { return Ok([].into()) };
         match state.queue_catalogue.find(account.id, &name).await {
             Ok(queue) => Ok(queue.policies.clone()),
@@ -92,6 +93,23 @@ impl Operation for QueueOperation<'_> {
 
     fn access(&self, _: &RequestHead<'_>) -> Access<'_> {
         operation::access(self)
+    }
+
+    fn check_parameters(&self, head: &RequestHead<'_>) -> Result<()> {
+        let query = &head.query;
+        parameters::timeout(query)?;
+        match self {
+            Self::ListQueues => ListParameters::parse(query).map(drop),
+            Self::PutMessage(_) => PutParameters::parse(query, head.version).map(drop),
+            Self::GetMessages(_) => GetParameters::parse(query).map(drop),
+            Self::PeekMessages(_) => parameters::messages(query).map(drop),
+            Self::UpdateMessage(_) => {
+                PopReceipt::parse(parameters::pop_receipt(query)?)?;
+                parameters::update_visibility(query).map(drop)
+            }
+            Self::DeleteMessage(_) => PopReceipt::parse(parameters::pop_receipt(query)?).map(drop),
+            _ => Ok(()),
+        }
     }
 
     async fn run(

@@ -57,20 +57,28 @@ pub(super) fn route<'a>(
     resource: ResourcePath<'a>,
     query: &QueryString<'_>,
 ) -> Result<QueueOperation<'a>> {
-    // A parameter without a value says nothing.
-    let given = |name| query.parameter(name).filter(|value| !value.is_empty());
+    let (restype, comp) = (given(query, "restype")?, given(query, "comp")?);
     match resource {
-        ResourcePath::Service => service_operation(verb, given("restype"), given("comp")),
-        ResourcePath::Queue(name) => queue_operation(verb, name, given("comp")),
-        ResourcePath::Messages(name) => match verb {
-            Verb::Post => Ok(QueueOperation::PutMessage(name)),
-            Verb::Get if is_peek(query) => Ok(QueueOperation::PeekMessages(name)),
-            Verb::Get => Ok(QueueOperation::GetMessages(name)),
-            // Also with a receipt: whoever forgets the id clears the queue, as on the live service.
-            Verb::Delete => Ok(QueueOperation::ClearMessages(name)),
-            _ => Err(unsupported_verb()),
-        },
+        ResourcePath::Service => service_operation(verb, restype, comp),
+        ResourcePath::Queue(name) => {
+            refuse("restype", restype)?;
+            queue_operation(verb, name, comp)
+        }
+        ResourcePath::Messages(name) => {
+            refuse("restype", restype)?;
+            refuse("comp", comp)?;
+            match verb {
+                Verb::Post => Ok(QueueOperation::PutMessage(name)),
+                Verb::Get if is_peek(query) => Ok(QueueOperation::PeekMessages(name)),
+                Verb::Get => Ok(QueueOperation::GetMessages(name)),
+                // Also with a receipt: whoever forgets the id clears the queue, as on the live service.
+                Verb::Delete => Ok(QueueOperation::ClearMessages(name)),
+                _ => Err(unsupported_verb()),
+            }
+        }
         ResourcePath::Message(queue, id) => {
+            refuse("restype", restype)?;
+            refuse("comp", comp)?;
             let address = MessageAddress { queue, id };
             match verb {
                 Verb::Put => Ok(QueueOperation::UpdateMessage(address)),
@@ -79,6 +87,26 @@ pub(super) fn route<'a>(
             }
         }
     }
+}
+
+/// What a parameter says that chooses the operation; without a value it says nothing.
+///
+/// # Errors
+/// 400 `InvalidQueryParameterValue` if it says two things: the one that would not count may be what was meant.
+fn given<'q>(query: &'q QueryString<'_>, name: &'static str) -> Result<Option<&'q str>> {
+    let is_given =
+        |(other, value): &(&str, &str)| other.eq_ignore_ascii_case(name) && !value.is_empty();
+    let mut values = query.iter().filter(is_given).map(|(_, value)| value);
+    let first = values.next();
+    match values.find(|other| Some(*other) != first) {
+        None => Ok(first),
+        Some(other) => Err(invalid(name, other, UNKNOWN)),
+    }
+}
+
+/// Refuses a parameter that means nothing for a resource: it asks for another operation than the one that would be done.
+fn refuse(name: &'static str, value: Option<&str>) -> Result<()> {
+    value.map_or(Ok(()), |value| Err(invalid(name, value, UNKNOWN)))
 }
 
 fn service_operation<'a>(
@@ -221,10 +249,41 @@ mod tests {
             ("GET", "/", "restype=account&comp=properties", "400 InvalidQueryParameterValue"),
             ("PUT", "/abc", "comp=other", "400 InvalidQueryParameterValue"),
             ("POST", "/", "restype=service&comp=userdelegationkey", "501 NotImplemented"),
+            ("GET", "/", "restype=service&comp=list", "400 InvalidQueryParameterValue"),
+            ("GET", "/", "comp=list&comp=properties", "400 InvalidQueryParameterValue"),
+            ("PUT", "/abc", "restype=queue", "400 InvalidQueryParameterValue"),
             ("GET", "/abc/other", "", "400 InvalidUri"),
             ("PUT", "/Abc", "", "400 InvalidResourceName"),
         ] {
             assert_eq!(name(method, path, query), expected, "{method} {path} {query}");
         }
+    }
+
+    /// Nothing is deleted, cleared or claimed by a request that asks for something else.
+    #[test]
+    fn comp_and_restype_are_refused_where_they_mean_nothing() {
+        let refused = "400 InvalidQueryParameterValue";
+        for method in ["GET", "HEAD", "POST", "PUT", "DELETE"] {
+            for path in ["/abc", "/abc/messages", "/abc/messages/1"] {
+                for query in [
+                    "restype=container",
+                    "RESTYPE=service&comp=properties",
+                    "restype=queue&comp=metadata",
+                    "comp=list",
+                    "comp=&Comp=other",
+                    "comp=metadata&comp=acl",
+                ] {
+                    assert_eq!(name(method, path, query), refused, "{method} {path}?{query}");
+                }
+            }
+            for path in ["/abc/messages", "/abc/messages/1"] {
+                for query in ["comp=metadata", "comp=acl", "popreceipt=AAAA&comp=metadata"] {
+                    assert_eq!(name(method, path, query), refused, "{method} {path}?{query}");
+                }
+            }
+        }
+        // Said twice is said once, and an empty one says nothing.
+        assert_eq!(name("PUT", "/abc", "comp=metadata&COMP=metadata"), "SetQueueMetadata");
+        assert_eq!(name("DELETE", "/abc/messages", "comp=&restype="), "ClearMessages");
     }
 }

@@ -1,6 +1,6 @@
 //! Get Service Stats: asked of the secondary, which is as new as the primary because it is the same.
 
-use tavola_wire::ErrorCode;
+use tavola_wire::queue::parameters::invalid;
 use tavola_wire::xml::stats::{self, ServiceStats};
 
 use super::replies;
@@ -11,7 +11,7 @@ use crate::request::reply::Reply;
 
 pub(super) fn run(context: &RequestContext<'_>, _permit: Permit<'_>) -> Result<Reply> {
     if !context.head.address.secondary {
-        return Err(ErrorCode::InvalidQueryParameterValue.into());
+        return Err(invalid("comp", "stats", "The secondary alone has statistics."));
     }
     let last_sync = context.state.clock.now();
     Ok(replies::document(stats::write(&ServiceStats::Live { last_sync })))

@@ -51,12 +51,8 @@ impl<'a> RequestHead<'a> {
         rules: AddressRules,
         recalled: Option<&'a RecalledQuery<'a>>,
     ) -> Result<Self> {
-        let host = match parts.uri.authority() {
-            Some(authority) => authority.as_str(),
-            None => header_text(parts, &HOST).unwrap_or_default(),
-        };
         let raw_path = parts.uri.path();
-        let address = Address::parse(host, raw_path, rules)?;
+        let address = Address::parse(host(parts), raw_path, rules)?;
         let query = match recalled {
             Some(recalled) => recalled.query()?,
             None => HeadQuery::Parsed(QueryString::parse(raw_query(parts))?),
@@ -141,6 +137,14 @@ impl<'a> RequestHead<'a> {
 
     pub(crate) fn scheme(&self) -> &'static str {
         if self.peer.tls { "https" } else { "http" }
+    }
+}
+
+/// The host that a request names; empty if it names none.
+pub(crate) fn host(parts: &Parts) -> &str {
+    match parts.uri.authority() {
+        Some(authority) => authority.as_str(),
+        None => header_text(parts, &HOST).unwrap_or_default(),
     }
 }
 

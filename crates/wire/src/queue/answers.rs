@@ -9,8 +9,9 @@ use std::time::UNIX_EPOCH;
 use crate::error::Result;
 use crate::ticks::Ticks;
 use crate::xml::document::{
-    self, DECLARATION, Element, first_not_xml, invalid, write_close, write_leaf, write_open,
+    self, DECLARATION, Element, invalid, write_close, write_leaf, write_open,
 };
+use crate::xml::syntax::first_not_xml;
 
 /// More than the largest page of queues has: 5,000 of them, each with the few elements of its metadata. An answer comes from
 /// a service that the client chose, so that this bounds mistakes and not attacks.

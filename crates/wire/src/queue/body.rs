@@ -3,17 +3,10 @@
 //! The text is any sequence of the characters of XML, and is kept as it is: never trimmed, never decoded further. What
 //! is not well-formed is told with its place, as clients meet it when they send binary data as text.
 
-use memchr::memmem;
-use quick_xml::Reader;
-use quick_xml::escape::unescape;
-use quick_xml::events::{BytesRef, BytesStart, Event};
-
 use super::message::TEXT_BYTES_MAX;
 use crate::error::{Result, StorageError};
 use crate::error_code::ErrorCode;
-use crate::xml::document::{
-    BYTE_ORDER_MARK, fault_at, first_not_xml, is_xml_char, line_and_position,
-};
+use crate::xml::reader::{DocumentReader, Part};
 
 /// The largest body: a text of the largest size in which every byte is written as a reference of six or so.
 pub const BODY_BYTES_MAX: usize = 512 * 1024;
@@ -28,66 +21,17 @@ const TEXT: &str = "MessageText";
 /// # Errors
 /// 400 `InvalidXmlDocument`; 413 `RequestBodyTooLarge` for a text of more than [`TEXT_BYTES_MAX`] bytes.
 pub fn read(body: &[u8]) -> Result<String> {
-    let text = std::str::from_utf8(body).map_err(|error| {
-        let valid = std::str::from_utf8(&body[..error.valid_up_to()]).unwrap_or_default();
-        malformed(valid, valid.len())
-    })?;
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    if let Some(at) = first_not_xml(text) {
-        return Err(malformed(text, at));
-    }
+    let mut reader = DocumentReader::new(body)?;
     let mut message = Builder::default();
-    let mut reader = Reader::from_str(text);
-    reader.config_mut().check_comments = true;
-    loop {
-        let start = offset(reader.buffer_position());
-        let event = match reader.read_event() {
-            Ok(event) => event,
-            Err(_) => return Err(malformed(text, offset(reader.error_position()))),
-        };
-        match event {
-            Event::Start(element) => {
-                check_element(&element).ok_or_else(|| malformed(text, start))?;
-                message.open(element.local_name().into_inner())?;
-            }
-            Event::Empty(element) => {
-                check_element(&element).ok_or_else(|| malformed(text, start))?;
-                message.open(element.local_name().into_inner())?;
-                message.close();
-            }
-            Event::End(_) => message.close(),
-            Event::Text(characters) => {
-                if memmem::find(characters.as_bytes(), b"]]>").is_some() {
-                    return Err(malformed(text, start));
-                }
-                if !message.append(&characters.xml10_content())? {
-                    return Err(malformed(text, start));
-                }
-            }
-            Event::CData(characters) => {
-                if !message.append(&characters.xml10_content())? {
-                    return Err(malformed(text, start));
-                }
-            }
-            Event::GeneralRef(reference) => {
-                let char = resolve(&reference).ok_or_else(|| malformed(text, start))?;
-                if !message.append(char.encode_utf8(&mut [0; 4]))? {
-                    return Err(malformed(text, start));
-                }
-            }
-            Event::Decl(_) if start == 0 => {}
-            Event::Comment(_) => {}
-            Event::DocType(_) | Event::PI(_) | Event::Decl(_) => {
-                return Err(malformed(text, start));
-            }
-            Event::Eof if message.is_open() || !message.has_root => {
-                return Err(malformed(text, text.len()));
-            }
-            Event::Eof => {
-                return message.text.ok_or_else(|| meaningless("there is no MessageText"));
-            }
+    while let Some(part) = reader.next()? {
+        match part {
+            Part::Start(name) => message.open(name)?,
+            Part::End => message.close(),
+            Part::Text(text) => message.append(&text)?,
+            Part::Char(char) => message.append(char.encode_utf8(&mut [0; 4]))?,
         }
     }
+    message.text.ok_or_else(|| meaningless("there is no MessageText"))
 }
 
 /// A text of more bytes than a message may have.
@@ -99,7 +43,6 @@ pub fn too_large() -> StorageError {
 #[derive(Default)]
 struct Builder {
     depth: usize,
-    has_root: bool,
     /// Whether the element at depth two is the text.
     in_text: bool,
     text: Option<String>,
@@ -108,9 +51,7 @@ struct Builder {
 impl Builder {
     fn open(&mut self, name: &str) -> Result<()> {
         match self.depth {
-            0 if self.has_root => return Err(meaningless("there is more than one root")),
             0 if name != ROOT => return Err(meaningless("the root is not QueueMessage")),
-            0 => self.has_root = true,
             1 if name == TEXT && self.text.is_some() => {
                 return Err(meaningless("there is more than one MessageText"));
             }
@@ -133,73 +74,17 @@ impl Builder {
         }
     }
 
-    fn is_open(&self) -> bool {
-        self.depth > 0
-    }
-
-    /// Takes characters; false where none may be.
-    fn append(&mut self, characters: &str) -> Result<bool> {
+    /// Takes characters; those beside the text mean nothing.
+    fn append(&mut self, characters: &str) -> Result<()> {
         if self.in_text {
             let text = self.text.get_or_insert_default();
             if text.len() + characters.len() > TEXT_BYTES_MAX {
                 return Err(too_large());
             }
             text.push_str(characters);
-            return Ok(true);
         }
-        Ok(self.depth > 0 || characters.trim().is_empty())
+        Ok(())
     }
-}
-
-/// What the reader leaves to us: its name, and its attributes, which few have.
-fn check_element(element: &BytesStart<'_>) -> Option<()> {
-    let name = element.name().into_inner();
-    if !matches!(name, ROOT | TEXT) && !is_name(name) {
-        return None;
-    }
-    if element.attributes_raw().is_empty() {
-        return Some(());
-    }
-    for attribute in element.attributes() {
-        let attribute = attribute.ok()?;
-        let value = unescape(&attribute.value).ok()?;
-        let is_value = !attribute.value.contains('<') && first_not_xml(&value).is_none();
-        if !is_name(attribute.key.into_inner()) || !is_value {
-            return None;
-        }
-    }
-    Some(())
-}
-
-/// A name of XML, as far as ASCII goes.
-fn is_name(name: &str) -> bool {
-    let is_start = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':' | 0x80..);
-    let is_part = |byte: u8| is_start(byte) || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-    name.bytes().next().is_some_and(is_start) && name.bytes().all(is_part)
-}
-
-fn resolve(reference: &BytesRef<'_>) -> Option<char> {
-    let char = match reference.resolve_char_ref().ok()? {
-        Some(char) => char,
-        None => match reference.as_ref() {
-            "amp" => '&',
-            "lt" => '<',
-            "gt" => '>',
-            "quot" => '"',
-            "apos" => '\'',
-            _ => return None,
-        },
-    };
-    is_xml_char(char).then_some(char)
-}
-
-fn offset(position: u64) -> usize {
-    usize::try_from(position).unwrap_or(usize::MAX)
-}
-
-/// A document that is not well-formed, with the place of the fault: lines and characters, both from one.
-fn malformed(text: &str, at: usize) -> StorageError {
-    fault_at(line_and_position(text, at), "Error parsing Xml content")
 }
 
 /// A document that is well-formed and no message; the reason goes to the log.
@@ -297,6 +182,19 @@ mod tests {
             "<QueueMessage><1a/><MessageText>b</MessageText></QueueMessage>",
             "<QueueMessage><a,b/><MessageText>b</MessageText></QueueMessage>",
             "<QueueMessage><!-- a -- b --><MessageText>b</MessageText></QueueMessage>",
+            "<![CDATA[ ]]><QueueMessage><MessageText>b</MessageText></QueueMessage>",
+            "&#32;<QueueMessage><MessageText>b</MessageText></QueueMessage>",
+            "\u{feff}\u{feff}<QueueMessage><MessageText>b</MessageText></QueueMessage>",
+            "\u{a0}<QueueMessage><MessageText>b</MessageText></QueueMessage>",
+            "<QueueMessage><MessageText>b</MessageText></QueueMessage><![CDATA[]]>",
+            "<QueueMessage><MessageText>b</MessageText></QueueMessage><QueueMessage/>",
+            "<QueueMessage a='1'b='2'><MessageText>b</MessageText></QueueMessage>",
+            "<QueueMessage><MessageText \u{d7}='1'>b</MessageText></QueueMessage>",
+            "<QueueMessage><MessageText>a&#+65;</MessageText></QueueMessage>",
+            "<?xml encoding='utf-8'?><QueueMessage><MessageText>b</MessageText></QueueMessage>",
+            "<?xml version='1.0' encoding='utf-16'?><QueueMessage><MessageText>b</MessageText></QueueMessage>",
+            "<?xml version='1.0' encoding='iso-8859-1'?><QueueMessage><MessageText>b</MessageText></QueueMessage>",
+            "<?xml version='2.0'?><QueueMessage><MessageText>b</MessageText></QueueMessage>",
         ] {
             assert!(told(body).ends_with("Error parsing Xml content"), "{body}: {}", told(body));
         }

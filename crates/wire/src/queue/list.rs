@@ -3,7 +3,7 @@
 use super::message::push_text;
 use super::metadata::Metadata;
 use super::parameters::ListParameters;
-use crate::xml::document::only_xml;
+use crate::xml::syntax::only_xml;
 
 /// Writes the document, queue by queue.
 #[derive(Debug)]

@@ -41,10 +41,14 @@ impl<'a> ResourcePath<'a> {
         }
     }
 
-    /// The first segment as it was sent, for signatures of a queue; empty at the root. A legal name has no escapes.
-    pub fn raw_queue(raw_path: &str) -> &str {
+    /// The queue that a signature has to be for; empty at the root. What is no legal name is as it was sent: with escapes
+    /// undone it could have line feeds, which would blur what is signed.
+    pub fn signed_queue(raw_path: &str) -> Cow<'_, str> {
         let path = raw_path.strip_prefix('/').unwrap_or(raw_path);
-        path.split('/').next().unwrap_or_default()
+        let raw = path.split('/').next().unwrap_or_default();
+        let decoded = percent::decode_path(raw).ok();
+        let name = decoded.filter(|decoded| QueueName::parse(decoded.as_ref()).is_ok());
+        name.unwrap_or(Cow::Borrowed(raw))
     }
 }
 
@@ -72,8 +76,17 @@ mod tests {
         assert_eq!(parse("/orders/messages/a%20b"), message);
         let nameless = ResourcePath::Message(name("orders"), "".into());
         assert_eq!(parse("/orders/messages/"), nameless);
-        assert_eq!(ResourcePath::raw_queue("/orders/messages"), "orders");
-        assert_eq!(ResourcePath::raw_queue(""), "");
+        for (path, queue) in [
+            ("/orders/messages", "orders"),
+            ("/o%72ders/messages", "orders"),
+            ("", ""),
+            ("/Orders", "Orders"),
+            ("/orders%0Areaders", "orders%0Areaders"),
+            ("/orders%2Fx", "orders%2Fx"),
+            ("/orders%zz", "orders%zz"),
+        ] {
+            assert_eq!(ResourcePath::signed_queue(path), queue, "{path}");
+        }
     }
 
     #[test]
@@ -99,7 +112,7 @@ mod tests {
         #[test]
         fn any_path_is_handled(path: String) {
             let _ = ResourcePath::parse(&path);
-            let _ = ResourcePath::raw_queue(&path);
+            let _ = ResourcePath::signed_queue(&path);
         }
     }
 }

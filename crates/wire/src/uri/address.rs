@@ -5,6 +5,7 @@
 //! connection strings come here. Whether the account exists is not known here: a wrong name
 //! is simply not found. Names are only kept from breaking the texts that they are written into.
 
+use std::borrow::Cow;
 use std::net::Ipv4Addr;
 
 use memchr::{memchr, memchr2};
@@ -36,7 +37,7 @@ pub struct AddressRules {
 /// The account that a request addresses and the way the client wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address<'a> {
-    /// The primary name of the account, without `-secondary`.
+    /// The primary name of the account as it was sent, without `-secondary`.
     pub account: &'a str,
     /// The client asks the read-only replica.
     pub secondary: bool,
@@ -75,7 +76,10 @@ impl<'a> Address<'a> {
                 (segment, Some(segment), rest)
             }
         };
-        let (account, secondary) = split_secondary(name);
+        let (account, secondary) = match account_segment {
+            Some(_) => split_secondary(name),
+            None => split_secondary_host(name),
+        };
         if account.is_empty() || !account.bytes().all(is_name) {
             return Err(ErrorCode::InvalidUri.into());
         }
@@ -84,6 +88,15 @@ impl<'a> Address<'a> {
             _ => resource_path,
         };
         Ok(Self { account, secondary, host, account_segment, resource_path })
+    }
+
+    /// The name of the account, which has no capital letters. Those of a host mean nothing; a path means what it says.
+    pub fn account_name(&self) -> Cow<'a, str> {
+        let is_host = self.account_segment.is_none();
+        match is_host && self.account.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => Cow::Owned(self.account.to_ascii_lowercase()),
+            false => Cow::Borrowed(self.account),
+        }
     }
 
     /// The service root as the client addressed it, without a final slash.
@@ -161,6 +174,15 @@ fn split_secondary(name: &str) -> (&str, bool) {
     }
 }
 
+/// The same in any case of letters, as names of hosts are compared.
+fn split_secondary_host(name: &str) -> (&str, bool) {
+    let at = name.len().checked_sub(SECONDARY_SUFFIX.len());
+    match at.and_then(|at| name.split_at_checked(at)) {
+        Some((account, end)) if end.eq_ignore_ascii_case(SECONDARY_SUFFIX) => (account, true),
+        _ => (name, false),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -206,6 +228,28 @@ mod tests {
             assert_eq!(address.resource_path, "/Tables", "{host}");
             assert_eq!(address.base("https"), format!("https://{host}"));
         }
+    }
+
+    #[test]
+    fn a_host_names_its_account_in_any_case() {
+        for (host, secondary) in [
+            ("Acct.Queue.Core.Windows.Net", false),
+            ("ACCT-SECONDARY.queue.localhost:10001", true),
+            ("acct-Secondary.queue.localhost", true),
+        ] {
+            let address = parse(host, "/orders");
+            assert_eq!(
+                (&*address.account_name(), address.secondary),
+                ("acct", secondary),
+                "{host}"
+            );
+            assert_eq!(address.base("http"), format!("http://{host}"));
+        }
+        // A path has no case to ignore.
+        let path = parse("127.0.0.1:10001", "/Acct/orders");
+        assert_eq!((&*path.account_name(), path.secondary), ("Acct", false));
+        let path = parse("127.0.0.1:10001", "/acct-SECONDARY/orders");
+        assert_eq!((&*path.account_name(), path.secondary), ("acct-SECONDARY", false));
     }
 
     #[test]

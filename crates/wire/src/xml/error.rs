@@ -1,6 +1,8 @@
 //! The bodies of errors in XML: the OData error document of tables, and the plain one of queues and blobs.
 
-use super::document::{self, BYTE_ORDER_MARK, DECLARATION, escape, only_xml, write_leaf};
+use super::document::{self, DECLARATION, escape, write_leaf};
+use super::reader::BYTE_ORDER_MARK;
+use super::syntax::only_xml;
 use crate::error::{AUTHENTICATION_ERROR_DETAIL, StorageError};
 use crate::error_code::ErrorCode;
 

@@ -6,9 +6,9 @@
 //! many origins or headers is `InvalidXmlNodeValue`.
 
 use super::document::{
-    self, BYTE_ORDER_MARK, Children, DECLARATION, Element, invalid, write_close, write_leaf,
-    write_open,
+    self, Children, DECLARATION, Element, invalid, write_close, write_leaf, write_open,
 };
+use super::reader::{BYTE_ORDER_MARK, fault_at, line_and_position};
 use crate::error::{Result, StorageError};
 use crate::error_code::ErrorCode;
 
@@ -135,14 +135,19 @@ impl ServicePropertiesUpdate {
     /// # Errors
     /// 400 `InvalidXmlDocument`, or `InvalidXmlNodeValue` for lists of a CORS rule that are too long.
     pub fn parse(body: &[u8]) -> Result<Self> {
+        Self::parse_beside(&[], body)
+    }
+
+    /// Reads a document that may have other elements, which mean nothing.
+    fn parse_beside(ignored: &[&str], body: &[u8]) -> Result<Self> {
         let root = document::parse(body)?;
         if root.name != ROOT {
             return Err(invalid("the root is not StorageServiceProperties"));
         }
         let text = text_of(body);
         if let Some(at) = behind_wrong_days(&root, text) {
-            let place = document::line_and_position(text, at);
-            return Err(document::fault_at(place, WRONG_DAYS));
+            let place = line_and_position(text, at);
+            return Err(fault_at(place, WRONG_DAYS));
         }
         let mut children = Children::of(&root)?;
         let metrics = [children.optional("HourMetrics")?, children.optional("Metrics")?];
@@ -155,16 +160,20 @@ impl ServicePropertiesUpdate {
             minute_metrics: children.optional("MinuteMetrics")?.map(Metrics::parse).transpose()?,
             cors: children.optional("Cors")?.map(parse_cors).transpose()?,
         };
+        for name in ignored {
+            children.optional(name)?.map(Element::leaf_text).transpose()?;
+        }
         children.finish()?;
         Ok(update)
     }
 
-    /// [`ServicePropertiesUpdate::parse`] for queues, which refuse a document that sets nothing; tables take it.
+    /// [`ServicePropertiesUpdate::parse`] for queues, which refuse a document that sets nothing; tables take it. Clients
+    /// that also know blobs may send the default version of those, which queues do not have.
     ///
     /// # Errors
     /// As [`ServicePropertiesUpdate::parse`].
     pub fn parse_for_queues(body: &[u8]) -> Result<Self> {
-        let update = Self::parse(body)?;
+        let update = Self::parse_beside(&["DefaultServiceVersion"], body)?;
         let text = text_of(body);
         // As recorded: the reader of the live service stumbles over a root without an end of its own.
         let is_cut_short = text.trim_end().ends_with("/>");
@@ -382,11 +391,11 @@ fn text_of(body: &[u8]) -> &str {
 
 /// A document without any settings.
 fn nothing_set(text: &str) -> StorageError {
-    let (line, position) = document::line_and_position(text, text.trim_end().len());
+    let (line, position) = line_and_position(text, text.trim_end().len());
     let reason = format!(
         "Error parsing Xml content: 'None' is an invalid XmlNodeType. Line {line}, position {position}."
     );
-    document::fault_at((line, position), reason)
+    fault_at((line, position), reason)
 }
 
 /// Where the reader of the live service stands when it has read a number of days that is out of range: at the name
@@ -426,6 +435,7 @@ fn write_bool(out: &mut String, name: &str, value: bool) {
 #[cfg(test)]
 mod tests {
     use super::super::document::tests::assert_invalid;
+    use super::super::reader::tests::MALFORMED;
     use super::*;
 
     /// The recorded body in the reference, section 12.1.
@@ -457,6 +467,43 @@ mod tests {
         let update = ServicePropertiesUpdate::parse(DEFAULT.as_bytes()).unwrap();
         let other = ServiceProperties { cors: vec![CorsRule::default()], ..properties.clone() };
         assert_eq!(update.apply(&other), properties);
+    }
+
+    #[test]
+    fn the_default_version_of_blobs_means_nothing_to_queues() {
+        let body = |inner: &str| {
+            format!("<StorageServiceProperties>{inner}</StorageServiceProperties>").into_bytes()
+        };
+        for version in [
+            "<DefaultServiceVersion>2011-08-18</DefaultServiceVersion>",
+            "<DefaultServiceVersion/>",
+        ] {
+            let update =
+                ServicePropertiesUpdate::parse_for_queues(&body(&format!("{version}<Cors/>")));
+            let expected = ServicePropertiesUpdate { cors: Some(vec![]), ..Default::default() };
+            assert_eq!(update.unwrap(), expected, "{version}");
+            assert_invalid(
+                ServicePropertiesUpdate::parse_for_queues(&body(&version.repeat(2))),
+                version,
+            );
+            assert_invalid(parse(version), version);
+        }
+        let other = body("<StaticWebsite/><Cors/>");
+        assert_invalid(ServicePropertiesUpdate::parse_for_queues(&other), "another element");
+    }
+
+    #[test]
+    fn documents_that_are_not_well_formed_are_refused() {
+        for body in MALFORMED {
+            assert_invalid(ServicePropertiesUpdate::parse_for_queues(body.as_bytes()), body);
+        }
+        for body in [
+            "<StorageServiceProperties a='b'c='d'><Cors/></StorageServiceProperties>",
+            "&#32;<StorageServiceProperties><Cors/></StorageServiceProperties>",
+            "<?xml version='1.0' encoding='utf-16'?><StorageServiceProperties><Cors/></StorageServiceProperties>",
+        ] {
+            assert_invalid(ServicePropertiesUpdate::parse_for_queues(body.as_bytes()), body);
+        }
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::document::{
-    self, BYTE_ORDER_MARK, Children, DECLARATION, invalid, write_close, write_leaf, write_open,
-};
+use super::document::{self, Children, DECLARATION, invalid, write_close, write_leaf, write_open};
+use super::reader::BYTE_ORDER_MARK;
 use crate::error::Result;
 use crate::ticks::Ticks;
 

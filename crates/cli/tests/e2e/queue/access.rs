@@ -4,7 +4,8 @@ use tavola_wire::Service;
 use tavola_wire::auth::sas::{AccountSasSpec, Permissions, QueueSasSpec, ResourceTypes, Services};
 use tavola_wire::auth::shared_key::Scheme;
 
-use super::client::{QueueClient, document, key, shared_client};
+use super::client::{QueueClient, VERSION, document, key, shared_client};
+use super::queues::{head_of_answer, replace};
 use crate::server::bearer::{Issuer, claims, serve};
 use crate::support::http::{Response, between};
 use crate::support::{ACCOUNT, Credentials, encode, minutes_from_now};
@@ -96,6 +97,27 @@ fn detail(refused: &Response) -> &str {
     let (start, end) =
         ("</Message><AuthenticationErrorDetail>", "</AuthenticationErrorDetail></Error>");
     between(refused.text(), start, end).unwrap_or_else(|| panic!("no detail: {}", refused.text()))
+}
+
+/// The queue may be written with escapes, and is the same.
+#[test]
+fn a_token_of_a_queue_is_for_it_however_it_is_written() {
+    let owner = shared_client();
+    let queue = owner.new_queue();
+    let escaped = queue.replacen("queue", "%71ue%75e", 1);
+    let reader = with_token(&owner, &queue, "r");
+    reader.get(format!("/{escaped}/messages?peekonly=true")).expect(200);
+    let (before, after) = (queue.clone(), queue.replacen("queue", "Queue", 1));
+    reader.get(format!("/{after}/messages?peekonly=true")).expect(403);
+    reader.get(format!("/{before}%0A/messages?peekonly=true")).expect(403);
+    let body = format!(
+        "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy><Expiry>{}</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>",
+        minutes_from_now(30).to_iso()
+    );
+    owner.request("PUT", format!("/{escaped}?comp=acl")).body(body).send().expect(204);
+    let spec = QueueSasSpec::with_policy(&queue, "readers");
+    let by_policy = owner.with(Credentials::Sas(spec.sign(ACCOUNT, &key())));
+    by_policy.get(format!("/{escaped}/messages?peekonly=true")).expect(200);
 }
 
 /// Section 7.3.
@@ -200,6 +222,8 @@ fn signatures_cover_the_request() {
     let date = "Thu, 03 Sep 2020 18:50:45 GMT";
     let refused = late.header("x-ms-date", date).send().expect_error(403, "AuthenticationFailed");
     assert_eq!(detail(&refused), format!("Request date header too old: '{date}'"));
+    // A line feed in a value is signed as it is, unless what follows it could pass for a parameter.
+    owner.get("/?comp=list&prefix=a%0Ab").expect(200);
     // An empty type is signed as such, and anything is taken for XML.
     let request = owner.request("POST", format!("/{queue}/messages"));
     let request = request.header("Content-Type", "application/atom+xml;charset=\"utf-8\"");
@@ -287,9 +311,44 @@ fn roles_of_queues_are_for_queues() {
         let refused = bearer.get("/?comp=list").expect_error(401, "InvalidAuthenticationInfo");
         assert_eq!(detail(&refused), expected);
     }
+    // An audience is a URL, and one for the storage of an account is narrower than one for storage.
+    for audience in [
+        "https://storage.azure.com/",
+        "https://devstoreaccount1.queue.core.windows.net",
+        "https://devstoreaccount1.queue.core.windows.net/",
+        "https://other.example/",
+    ] {
+        let mut claims = claims(&["Storage Queue Data Reader"]);
+        claims["aud"] = audience.into();
+        owner.with(Credentials::Bearer(issuer.token(&claims))).get("/?comp=list").expect(200);
+    }
     let contributor = owner.with(token("Storage Queue Data Contributor"));
     let properties = "/?restype=service&comp=properties";
     contributor.get(properties).expect_error(403, "AuthorizationPermissionMismatch");
     let tables = crate::support::Client::with(&server, token("Storage Queue Data Contributor"));
     tables.get("/Tables").send().expect_error(403, "AuthorizationPermissionMismatch");
+}
+
+/// Section 2.3: a request without a version is answered as by the newest one.
+#[test]
+fn those_who_name_no_version_are_challenged() {
+    let issuer = Issuer::new("one");
+    let server = serve(&[&issuer], "allow-http = true");
+    let owner = QueueClient::new(&server);
+    let wrong = owner.with(Credentials::Bearer("not.a.token".to_owned()));
+    for (client, code) in [
+        (&wrong, "InvalidAuthenticationInfo"),
+        (&owner.with(Credentials::Nobody), "NoAuthenticationInformation"),
+    ] {
+        let request = client.request("GET", "/?comp=list").into_bytes();
+        let line = format!("x-ms-version: {VERSION}\r\n");
+        let head = head_of_answer(client, &replace(&request, line.as_bytes(), b""));
+        let head = String::from_utf8(head).expect("text").to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 401"), "{head}");
+        assert!(head.contains(&format!("x-ms-error-code: {}\r\n", code.to_lowercase())), "{head}");
+        let challenge = "www-authenticate: bearer authorization_uri=https://issuer.example/";
+        assert!(head.contains(challenge), "{head}");
+    }
+    let older = wrong.request("GET", "/?comp=list").header("x-ms-version", "2018-11-09").send();
+    older.expect_error(403, "AuthenticationFailed");
 }

@@ -175,6 +175,12 @@ fn texts_come_back_as_they_were() {
         "<QueueMessage/>",
         "<Other/>",
         "<QueueMessage><MessageText>&#1;</MessageText></QueueMessage>",
+        "<![CDATA[ ]]><QueueMessage><MessageText>x</MessageText></QueueMessage>",
+        "&#32;<QueueMessage><MessageText>x</MessageText></QueueMessage>",
+        "\u{feff}\u{feff}<QueueMessage><MessageText>x</MessageText></QueueMessage>",
+        "<?xml encoding='utf-8'?><QueueMessage><MessageText>x</MessageText></QueueMessage>",
+        "<?xml version='1.0' encoding='utf-16'?><QueueMessage><MessageText>x</MessageText></QueueMessage>",
+        "<QueueMessage a='1'b='2'><MessageText>x</MessageText></QueueMessage>",
         "<!DOCTYPE a [<!ENTITY x \"y\">]><QueueMessage><MessageText>&x;</MessageText></QueueMessage>",
     ] {
         let refused = client.request("POST", format!("/{queue}/messages")).body(body).send();

@@ -162,7 +162,7 @@ fn names_of_metadata_keep_their_case() {
 }
 
 /// What a server answers to these bytes, up to the end of the head.
-fn head_of_answer(client: &QueueClient, request: &[u8]) -> Vec<u8> {
+pub(super) fn head_of_answer(client: &QueueClient, request: &[u8]) -> Vec<u8> {
     let mut stream = BufReader::new(TcpStream::connect(client.server().queue_address()).unwrap());
     stream.get_mut().write_all(request).unwrap();
     let mut head = Vec::new();
@@ -172,7 +172,7 @@ fn head_of_answer(client: &QueueClient, request: &[u8]) -> Vec<u8> {
     head
 }
 
-fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+pub(super) fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let at = bytes.windows(from.len()).position(|part| part == from).expect("to be there");
     [&bytes[..at], to, &bytes[at + from.len()..]].concat()
 }
@@ -253,6 +253,16 @@ fn access_policies_are_kept_as_they_were_set() {
     let refused = refused.expect_error(400, "InvalidXmlDocument");
     let end = "<LineNumber>0</LineNumber><LinePosition>0</LinePosition><Reason /></Error>";
     assert!(refused.text().ends_with(end), "{}", refused.text());
+    for broken in [body.replace("<Id>", "<Id a='b'c='d'>"), body.replace("<Id>", "<Id>]]>")] {
+        let refused = client.request("PUT", &path).body(broken).send();
+        let refused = refused.expect_error(400, "InvalidXmlDocument");
+        let reason = "<Reason>Error parsing Xml content</Reason></Error>";
+        assert!(refused.text().ends_with(reason), "{}", refused.text());
+    }
+    // An id may have a carriage return, which only a reference keeps.
+    let broken_line = body.replace("readers", "read&#13;ers");
+    client.request("PUT", &path).body(broken_line).send().expect(204);
+    assert!(client.get(&path).text().contains("<Id>read&#xD;ers</Id>"));
     client.request("PUT", &path).send().expect(204);
     assert!(client.get(&path).text().ends_with("<SignedIdentifiers />"));
     let missing = format!("/{}?comp=acl", unused_name());

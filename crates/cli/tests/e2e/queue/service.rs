@@ -1,7 +1,7 @@
 //! The service itself: properties, stats, cross-origin requests, addresses, verbs.
 
 use super::client::{QueueClient, VERSION, document, shared_client};
-use crate::support::{ACCOUNT, Credentials, Launch};
+use crate::support::{ACCOUNT, Credentials, Launch, encode};
 
 const PROPERTIES: &str = "/?restype=service&comp=properties";
 
@@ -24,6 +24,17 @@ fn properties_are_kept_and_those_of_tables_are_others() {
     let refused = client.request("PUT", PROPERTIES).body(body(&rule.repeat(6))).send();
     refused.expect_error(400, "InvalidXmlDocument");
 
+    // Of blobs alone; and what is not well-formed changes nothing.
+    let foreign = body("")
+        .replace("<Cors></Cors>", "<DefaultServiceVersion>2011-08-18</DefaultServiceVersion>");
+    client.request("PUT", PROPERTIES).body(foreign).send().expect(202);
+    for broken in [body("").replace("<Cors>", "<Cors a='b'c='d'>"), format!("&#32;{}", body(""))] {
+        let refused = client.request("PUT", PROPERTIES).body(broken).send();
+        let refused = refused.expect_error(400, "InvalidXmlDocument");
+        assert!(refused.text().contains("<Reason>Error parsing Xml content</Reason>"));
+    }
+    assert_eq!(client.get(PROPERTIES).text(), stored.text());
+
     let origin = "http://www.contoso.com";
     let queue = client.new_queue();
     let preflight = |method: &str| {
@@ -35,6 +46,9 @@ fn properties_are_kept_and_those_of_tables_are_others() {
     assert_eq!(allowed.header("access-control-allow-origin"), Some(origin));
     assert_eq!(allowed.header("access-control-max-age"), Some("60"));
     preflight("DELETE").expect_error(403, "CorsPreflightFailure");
+    let lacking = preflight("").expect_error(400, "InvalidHeaderValue");
+    let told = "<HeaderName>Access-Control-Request-Method</HeaderName><HeaderValue /></Error>";
+    assert!(lacking.text().ends_with(told), "{}", lacking.text());
     let missing = client.request("GET", "/no-such-queue/messages").header("Origin", origin).send();
     assert_eq!(missing.header("access-control-allow-origin"), Some(origin));
     // Tables have rules of their own.
@@ -105,6 +119,28 @@ fn a_timeout_is_a_number_of_seconds() {
     assert_eq!(client.count(&queue), 0);
 }
 
+/// Parameters are looked at before the body, also before its size.
+#[test]
+fn a_wrong_parameter_is_told_before_a_body_that_is_too_large() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    let body = document(&"a".repeat(600_000));
+    let send = |method: &str, path: &str| {
+        client.request(method, format!("/{queue}/messages{path}")).body(&*body).send()
+    };
+    for (method, path, code) in [
+        ("POST", "?visibilitytimeout=-1", "OutOfRangeQueryParameterValue"),
+        ("POST", "?timeout=0", "OutOfRangeQueryParameterValue"),
+        ("PUT", "/1?visibilitytimeout=0", "MissingRequiredQueryParameter"),
+        ("PUT", "/1?popreceipt=x&visibilitytimeout=0", "InvalidQueryParameterValue"),
+        ("DELETE", "/1", "MissingRequiredQueryParameter"),
+    ] {
+        send(method, path).expect_error(400, code);
+    }
+    send("POST", "").expect_error(413, "RequestBodyTooLarge");
+    assert_eq!(client.count(&queue), 0);
+}
+
 #[test]
 fn the_secondary_reads_and_never_writes() {
     let client = shared_client();
@@ -113,7 +149,10 @@ fn the_secondary_reads_and_never_writes() {
     let secondary = client.secondary();
     let stats = secondary.get("/?restype=service&comp=stats").expect(200);
     assert!(stats.text().contains("<GeoReplication><Status>live</Status><LastSyncTime>"));
-    client.get("/?restype=service&comp=stats").expect_error(400, "InvalidQueryParameterValue");
+    let primary = client.get("/?restype=service&comp=stats");
+    let primary = primary.expect_error(400, "InvalidQueryParameterValue");
+    let told = "<QueryParameterName>comp</QueryParameterName><QueryParameterValue>stats</QueryParameterValue><Reason>";
+    assert!(primary.text().contains(told), "{}", primary.text());
     assert_eq!(secondary.peek(&queue, 1).len(), 1);
     secondary.get(format!("/{queue}?comp=metadata")).expect(200);
     secondary.get(format!("/{queue}?comp=acl")).expect(200);
@@ -146,6 +185,35 @@ fn what_is_no_operation_is_told() {
     client.get(format!("/{queue}/other")).expect_error(400, "InvalidUri");
     let key = client.request("POST", "/?restype=service&comp=userdelegationkey").send();
     key.expect_error(501, "NotImplemented");
+}
+
+/// What asks for another operation must not delete, clear or claim.
+#[test]
+fn comp_and_restype_are_not_ignored() {
+    let client = shared_client();
+    let queue = client.new_queue();
+    let put = client.put_message(&queue, "text", "");
+    let message = format!("messages/{}?popreceipt={}", put.id, encode(&put.receipt));
+    for (method, path, name, value) in [
+        ("DELETE", "?restype=container", "restype", "container"),
+        ("DELETE", "?comp=&comp=other", "comp", "other"),
+        ("DELETE", "/messages?comp=metadata", "comp", "metadata"),
+        ("DELETE", "/messages?restype=queue", "restype", "queue"),
+        ("GET", "/messages?comp=acl", "comp", "acl"),
+        ("DELETE", &*format!("/{message}&comp=metadata"), "comp", "metadata"),
+        ("PUT", &*format!("/{message}&visibilitytimeout=9&restype=q"), "restype", "q"),
+    ] {
+        let refused = client.request(method, format!("/{queue}{path}")).send();
+        let refused = refused.expect_error(400, "InvalidQueryParameterValue");
+        let told = format!(
+            "<QueryParameterName>{name}</QueryParameterName><QueryParameterValue>{value}</QueryParameterValue><Reason>Invalid query parameter value.</Reason></Error>"
+        );
+        assert!(refused.text().ends_with(&told), "{method} {path}: {}", refused.text());
+    }
+    let left = client.peek(&queue, 32);
+    assert_eq!(left.len(), 1);
+    assert_eq!((&left[0].id, left[0].dequeue_count), (&put.id, Some(0)));
+    client.remove(&queue, &put.id, &put.receipt).expect(204);
 }
 
 /// Also by answers to requests that go no further than their head.
@@ -185,8 +253,49 @@ fn hosts_may_name_the_account() {
     by_host.root = String::new();
     // The root is empty, so that the target begins with two slashes unless the path is the whole of it.
     let request = by_host.request("GET", format!("{queue}?comp=metadata"));
-    let answer = request.header("Host", host).header("x-ms-client-request-id", "mine").send();
+    let answer = request.header("Host", &*host).header("x-ms-client-request-id", "mine").send();
     assert_eq!(answer.expect(200).header("x-ms-client-request-id"), Some("mine"));
+    // Names of hosts have no case.
+    let request = by_host.request("GET", format!("{queue}?comp=metadata"));
+    request.header("Host", host.to_uppercase()).send().expect(200);
+    let host = host.replace(".queue", "-Secondary.queue");
+    let secondary = by_host.request("GET", format!("{queue}?comp=metadata"));
+    secondary.header("Host", &*host).send().expect(200);
+    let refused = by_host.request("DELETE", &queue).header("Host", &*host).send();
+    refused.expect_error(403, "InsufficientAccountPermissions");
+}
+
+/// Section 14, 12: a browser shows its page why a request was refused, whatever of it could be read.
+#[test]
+fn refusals_of_a_head_have_the_headers_of_cors() {
+    let server = std::sync::Arc::new(Launch::new().start());
+    let client = QueueClient::new(&server);
+    let origin = "http://www.contoso.com";
+    let rule = format!(
+        "<CorsRule><AllowedMethods>GET,PUT</AllowedMethods><AllowedOrigins>{origin}</AllowedOrigins><AllowedHeaders>*</AllowedHeaders><ExposedHeaders>x-ms-*</ExposedHeaders><MaxAgeInSeconds>60</MaxAgeInSeconds></CorsRule>"
+    );
+    let body = format!("<StorageServiceProperties><Cors>{rule}</Cors></StorageServiceProperties>");
+    client.request("PUT", PROPERTIES).body(body).send().expect(202);
+    let nobody = client.with(Credentials::Nobody);
+    for (path, version, code) in [
+        ("/q/messages?a=%zz", VERSION, "InvalidInput"),
+        ("/q/messages", "soon", "InvalidHeaderValue"),
+    ] {
+        let request = nobody.request("GET", path).header("x-ms-version", version);
+        let refused = request.header("Origin", origin).send().expect_error(400, code);
+        assert_eq!(refused.header("access-control-allow-origin"), Some(origin), "{path}");
+        let exposed = refused.header("access-control-expose-headers").expect("names");
+        assert!(exposed.contains("x-ms-error-code"), "{exposed}");
+        assert_eq!(refused.header("vary"), Some("Origin"));
+        let request = nobody.request("GET", path).header("x-ms-version", version);
+        let stranger = request.header("Origin", "http://else.example").send().expect(400);
+        assert_eq!(stranger.header("access-control-allow-origin"), None);
+    }
+    // An account that is not served has no rules.
+    let mut stranger = client.with(Credentials::Nobody);
+    stranger.root = "nobody".to_owned();
+    let request = stranger.request("GET", "/q/messages?a=%zz").header("Origin", origin);
+    assert_eq!(request.send().expect(400).header("access-control-allow-origin"), None);
 }
 
 /// Figures of every operation, and how full the queues are, without a name.

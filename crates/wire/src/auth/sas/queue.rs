@@ -111,7 +111,7 @@ mod tests {
 
     fn grant(queue: &str, query: &str, policies: &[SignedIdentifier]) -> Result<Grant> {
         let pairs = decode(query);
-        let token = SasToken::parse(Addressed::Queue(queue), borrow(&pairs))?.unwrap();
+        let token = SasToken::parse(Addressed::Queue(queue.into()), borrow(&pairs))?.unwrap();
         let now = ticks("2026-11-16T12:00:00Z");
         let origin = RequestOrigin { now, client: [10, 0, 0, 1].into(), https: true };
         token.verify(ACCOUNT, &[dev_key()])?.grant(&origin, policies)

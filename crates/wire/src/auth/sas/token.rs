@@ -25,12 +25,12 @@ use crate::ticks::Ticks;
 pub const START_SKEW_TICKS: i64 = Ticks::PER_MINUTE;
 
 /// What a request addresses, as far as the token of a service does not say it itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addressed<'a> {
     /// Tokens of tables name their table.
     Table,
     /// Empty at the root of the service.
-    Queue(&'a str),
+    Queue(Cow<'a, str>),
     Blob(BlobAddress<'a>),
 }
 
@@ -232,7 +232,7 @@ impl<'a> Kind<'a> {
         match addressed {
             Addressed::Table if is_named => Ok(Self::Table { range: table::parse(fields)? }),
             Addressed::Table => Err(malformed("the token is for neither an account nor a table")),
-            Addressed::Queue(queue) => Ok(Self::Queue { queue: Cow::Borrowed(queue) }),
+            Addressed::Queue(queue) => Ok(Self::Queue { queue }),
             Addressed::Blob(address) => BlobSas::parse(fields, address, version).map(Self::Blob),
         }
     }

@@ -400,7 +400,7 @@ fn a_token_has_one_cache_key() {
         assert!(!keys[..index].contains(key), "{key}");
     }
     let pairs = decode(&account);
-    let other = SasToken::parse(Addressed::Queue("q"), borrow(&pairs)).unwrap().unwrap();
+    let other = SasToken::parse(Addressed::Queue("q".into()), borrow(&pairs)).unwrap().unwrap();
     assert_ne!(other.cache_key(ACCOUNT), cache_key(&account), "ss is asked for its service");
     assert_ne!(other.cache_key("other"), other.cache_key(ACCOUNT));
 }

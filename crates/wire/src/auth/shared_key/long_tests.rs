@@ -406,7 +406,7 @@ fn a_query_that_cannot_be_signed_is_refused() {
             .map_err(|error| error.code())
             .err()
     };
-    for query in ["a=x%0Ab:y", "a%3Ab=c", "a%0A=b", "%0a"] {
+    for query in ["a=x%0Ab:y", "a=x%0A%0Ay:", "a%3Ab=c", "a%0A=b", "%0a"] {
         assert_eq!(code(query), Some(ErrorCode::AuthenticationFailed), "{query}");
     }
     for query in ["a=%", "%f=1", "a=%FF"] {
@@ -414,6 +414,16 @@ fn a_query_that_cannot_be_signed_is_refused() {
     }
     assert_eq!(code(&"a=1&".repeat(PARAMETERS_MAX)), None);
     assert_eq!(code(&"a=1&".repeat(PARAMETERS_MAX + 1)), Some(ErrorCode::InvalidInput));
+}
+
+/// The documentation: a line feed may be in a value if the form of the string is not changed by it.
+#[test]
+fn a_line_feed_in_a_value_is_signed_as_it_is() {
+    let sent = queue("GET", "/devstoreaccount1/?prefix=a%0Ab&comp=list&marker=x:y%0A", &[]);
+    let string = sent.string_to_sign(Scheme::SharedKey);
+    assert!(string.ends_with("\ncomp:list\nmarker:x:y\n\nprefix:a\nb"), "{string}");
+    let header = sent.sign(Scheme::SharedKey, &dev_key());
+    sent.verify(Scheme::SharedKey, &signature_of(&header), &[dev_key()]).unwrap();
 }
 
 #[test]
