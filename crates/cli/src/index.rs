@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use tavola_client::blocking::TableClient;
-use tavola_client::{EdmValue, Entity, ErrorCode, ErrorExt, IfMatch, UpdateMode};
+use tavola_client::{
+    EdmValue, Entity, ErrorCode, ErrorExt, IfMatch, IndexSpec, TableServiceClient, UpdateMode,
+};
 
 use crate::connection::ConnectionOptions;
 use crate::system_table::{number, print_json, print_lines, text};
@@ -124,10 +126,6 @@ impl NamedIndex {
         }
         bail!("there is no index {} of {}", self.name, self.table)
     }
-
-    fn entity(&self) -> Entity {
-        Entity::new(&self.table, &self.name)
-    }
 }
 
 fn client(connection: &ConnectionOptions) -> anyhow::Result<TableClient> {
@@ -135,21 +133,19 @@ fn client(connection: &ConnectionOptions) -> anyhow::Result<TableClient> {
 }
 
 fn create(options: &CreateOptions) -> anyhow::Result<()> {
-    let client = options.index.client()?;
-    let mut entity = options.index.entity();
-    for (name, value) in [
-        ("Keys", &options.keys),
-        ("Include", &options.include),
-        ("Filter", &options.filter),
-        ("BrowseAs", &options.browse_as),
-    ] {
-        entity.set(name, value.as_str());
-    }
-    entity.set("Unique", options.unique);
-    client
-        .upsert_entity(&entity, UpdateMode::Replace, None)
-        .context("the index is not declared")?;
-    if options.wait { wait(&options.index, &client) } else { Ok(()) }
+    let NamedIndex { connection, table, name } = &options.index;
+    let spec = IndexSpec {
+        keys: options.keys.clone(),
+        include: options.include.clone(),
+        filter: options.filter.clone(),
+        unique: options.unique,
+        browse_as: options.browse_as.clone(),
+    };
+    let declare = |service: TableServiceClient| async move {
+        service.indexes()?.declare(table, name, &spec, None).await
+    };
+    connection.tables()?.run(declare)?.context("the index is not declared")?;
+    if options.wait { wait(&options.index, &options.index.client()?) } else { Ok(()) }
 }
 
 fn wait(index: &NamedIndex, client: &TableClient) -> anyhow::Result<()> {

@@ -76,6 +76,74 @@ async fn a_type_declares_its_indexes() {
     table.delete().await;
 }
 
+/// Definitions lie under the name that the table was made with, also the first, which no other can tell.
+#[tokio::test]
+async fn the_table_of_an_index_may_be_written_in_other_letters() {
+    let table = TestTable::create().await;
+    if !table.account.is_tavola() {
+        return table.delete().await;
+    }
+    let upper = table.name().to_uppercase();
+    let same = table.account.service().table_client(&upper).unwrap();
+    assert!(same.ensure_indexes::<Person>(None).await.unwrap());
+    let indexes = table.account.service().indexes().unwrap();
+    for (name, _) in Person::indexes() {
+        let built = indexes.wait_until_readable(&upper, name).await.unwrap();
+        assert_eq!(built.table, table.name());
+        assert_eq!(indexes.verify(&upper, name).await.unwrap(), "sound: 0 entries");
+        indexes.drop_index(&upper, name, None).await.unwrap();
+        let gone = indexes.get(&upper, name, None).await.unwrap_err();
+        assert_eq!(gone.code(), Some(ErrorCode::ResourceNotFound));
+    }
+    indexes.declare(&upper, "ByAge", &IndexSpec::on("Age"), None).await.unwrap();
+    assert_eq!(indexes.get(table.name(), "ByAge", None).await.unwrap().table, table.name());
+    let wrong = indexes.declare(&upper, "Wrong", &IndexSpec::on("A,,"), None).await;
+    assert_eq!(wrong.unwrap_err().code(), Some(ErrorCode::InvalidInput));
+    table.delete().await;
+    let gone = indexes.declare(&upper, "ByAge", &IndexSpec::on("Age"), None).await;
+    assert_eq!(gone.unwrap_err().code(), Some(ErrorCode::TableNotFound));
+}
+
+#[tokio::test]
+async fn an_index_says_what_is_known_of_it() {
+    let table = TestTable::create().await;
+    if !table.account.is_tavola() {
+        return table.delete().await;
+    }
+    for id in 0..30 {
+        table.insert_entity(&person(id), None).await.unwrap();
+    }
+    let odd = Entity::new("dk", "odd").with("Town", 7);
+    table.insert_entity(&odd, None).await.unwrap();
+    let indexes = table.account.service().indexes().unwrap();
+    let spec = IndexSpec::on("Town:String");
+    indexes.declare(table.name(), "ByTown", &spec, None).await.unwrap();
+    let built = indexes.wait_until_readable(table.name(), "ByTown").await.unwrap();
+    assert_eq!((built.entries, built.distinct, built.off_type), (31, 4, 1));
+    assert!(built.bytes > 31 && (0.3..0.4).contains(&built.largest_share), "{built:?}");
+    assert_eq!((built.last_used, built.note.as_str()), (None, ""));
+    let used = filter!(Town == "Town1");
+    assert_eq!(
+        table.query_entities::<Entity>(used).try_collect::<Vec<_>>().await.unwrap().len(),
+        10
+    );
+    let verified = indexes.verify(table.name(), "ByTown").await.unwrap();
+    assert_eq!(verified, "sound: 31 entries");
+    let after = indexes.get(table.name(), "ByTown", None).await.unwrap();
+    assert_eq!((after.uses, after.verification), (1, verified));
+    assert!(after.last_used.is_some());
+    indexes.declare(table.name(), "Changes", &IndexSpec::on("Timestamp"), None).await.unwrap();
+    let changes = indexes.get(table.name(), "Changes", None).await.unwrap();
+    assert!(changes.note.contains("changes with every write"), "{}", changes.note);
+    // Two entities of the same town: it cannot be built, nor verified.
+    let unique = IndexSpec::on("Town").unique();
+    indexes.declare(table.name(), "Unique", &unique, None).await.unwrap();
+    assert!(indexes.wait_until_readable(table.name(), "Unique").await.is_err());
+    let error = indexes.verify(table.name(), "Unique").await.unwrap_err();
+    assert!(error.to_string().contains("is not verified"), "{error}");
+    table.delete().await;
+}
+
 #[derive(TableEntity)]
 #[table(index(name = "ByTown", keys = "Town"))]
 #[allow(dead_code)]

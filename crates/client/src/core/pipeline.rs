@@ -135,6 +135,11 @@ impl ServicePipeline {
         key.ok_or_else(|| refused("only a client with the account's key can make signatures"))
     }
 
+    /// The name of the account, as the endpoint has it: the last part of the path, or the first of the host.
+    pub(crate) fn account(&self) -> &str {
+        account_of(&self.endpoint)
+    }
+
     /// The absolute URL of a resource below the endpoint.
     pub(crate) fn url(&self, resource: &str) -> String {
         format!("{}/{resource}", self.endpoint.as_str().trim_end_matches('/'))
@@ -301,6 +306,16 @@ fn request_url(endpoint: &Url, call: &Call<'_>) -> Url {
     url
 }
 
+fn account_of(endpoint: &Url) -> &str {
+    match endpoint.path().trim_matches('/') {
+        "" => {
+            let host = endpoint.host_str().unwrap_or_default();
+            host.split_once('.').map_or(host, |(account, _)| account)
+        }
+        path => path.rsplit_once('/').map_or(path, |(_, account)| account),
+    }
+}
+
 /// The address of the readable copy: `-secondary` after the account, in the path or in the host.
 fn secondary_of(endpoint: &Url) -> Result<Url> {
     let mut url = endpoint.clone();
@@ -348,6 +363,19 @@ mod tests {
             assert_eq!(secondary_of(&parse_url(endpoint).unwrap()).unwrap().as_str(), secondary);
         }
         assert!(secondary_of(&parse_url("http://localhost/").unwrap()).is_err());
+    }
+
+    /// One account has several addresses.
+    #[test]
+    fn the_account_is_in_the_path_or_in_the_host() {
+        for endpoint in [
+            "https://acct.table.core.windows.net/",
+            "http://acct.table.localhost:10002",
+            "http://127.0.0.1:10002/acct",
+            "http://localhost:10002/acct/",
+        ] {
+            assert_eq!(account_of(&parse_url(endpoint).unwrap()), "acct", "{endpoint}");
+        }
     }
 
     #[test]

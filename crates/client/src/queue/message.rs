@@ -44,7 +44,7 @@ pub struct MessageReceipt {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeToLive {
-    /// For that long; parts of a second count as a whole one.
+    /// For that long, up to 68 years; parts of a second count as a whole one.
     For(Duration),
     /// Until it is deleted.
     Forever,

@@ -17,6 +17,9 @@ use crate::core::options::CallOptions;
 use crate::core::pipeline::Call;
 use crate::core::response::{Answer, ResponseInfo};
 
+/// The largest number of seconds that a parameter can have.
+const SECONDS_MAX: u64 = i32::MAX as u64;
+
 impl QueueClient {
     /// Sends a message: a text, or any bytes with [`MessageEncoding::Base64`](super::MessageEncoding::Base64).
     ///
@@ -293,7 +296,9 @@ fn given<'a, const N: usize>(
     parameters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// The service counts whole seconds; a claim is rather too long than too short.
-fn whole_seconds(duration: Duration) -> u64 {
-    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+/// The service counts whole seconds; a claim is rather too long than too short. What is longer than it can read is sent as
+/// the longest that it can, so that it says what the limit is.
+pub(super) fn whole_seconds(duration: Duration) -> u64 {
+    let seconds = duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0));
+    seconds.min(SECONDS_MAX)
 }

@@ -64,7 +64,7 @@ pub use service_client::QueueServiceClient;
 pub use stream::MessageStream;
 
 pub(crate) use messages::is_lost;
-pub(crate) use stream::{BATCH_MAX, Claims, POLL, Source, VISIBILITY_TIMEOUT};
+pub(crate) use stream::{BATCH_MAX, Claims, HIDDEN_MAX, POLL, Source, VISIBILITY_TIMEOUT};
 
 /// What the signature of a queue is made of.
 ///

@@ -194,7 +194,7 @@ pub struct MessageStreamOptions {
     /// Messages that are received by one request, at most 32; 1 unless set. Those that wait to be handed out are kept hidden,
     /// too.
     pub batch: Option<u8>,
-    /// How long a message is hidden at a time; 30 seconds unless set. It is hidden anew after half of it, for as long as its
+    /// How long a message is hidden at a time, from 1 second to 7 days; 30 seconds unless set. It is hidden anew after half of it, for as long as its
     /// [`ClaimedMessage`](super::ClaimedMessage) lives; after a crash others wait for that long.
     pub visibility_timeout: Option<Duration>,
     /// The pauses between questions to an empty queue, or to a service that does not answer; from 0.1 to 10 seconds unless

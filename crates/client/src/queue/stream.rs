@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
+use tavola_wire::queue::parameters::SEVEN_DAYS;
 use tokio::time::{Instant, sleep};
 
 use super::{Backoff, ClaimedMessage, MessageStreamOptions, QueueClient, ReceiveMessagesOptions};
@@ -17,6 +18,9 @@ use crate::core::stop::StopSignal;
 
 /// How long a message is hidden at a time, unless told otherwise: what the service does, too.
 pub(crate) const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the service hides a message that is received, at least and at most.
+const HIDDEN_MIN: Duration = Duration::from_secs(1);
+pub(crate) const HIDDEN_MAX: Duration = Duration::from_secs(SEVEN_DAYS.unsigned_abs());
 /// The pauses of those who wait for messages, unless told otherwise.
 pub(crate) const POLL: Backoff =
     Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(10) };
@@ -154,7 +158,7 @@ impl Source {
         stop: Option<StopSignal>,
     ) -> Self {
         let stop = stop.unwrap_or_else(StopSignal::never);
-        let visibility_timeout = visibility_timeout.max(Duration::from_secs(1));
+        let visibility_timeout = visibility_timeout.clamp(HIDDEN_MIN, HIDDEN_MAX);
         Self { queue, visibility_timeout, poll, stop, idle: 0 }
     }
 

@@ -4,12 +4,13 @@ use azure_core::http::Method;
 use tavola_wire::auth::SignedIdentifier;
 use tavola_wire::xml::acl;
 
-use super::spec::ODATA;
+use super::entity::json;
+use super::spec::{ODATA, check_table_name};
 use super::{TableClient, TableServiceClient};
 use crate::core::error::{ErrorExt, Result, conversion};
 use crate::core::options::CallOptions;
 use crate::core::pipeline::{Call, Format};
-use crate::core::response::ResponseInfo;
+use crate::core::response::{Answer, ResponseInfo};
 
 impl TableClient {
     /// Makes the table.
@@ -91,8 +92,22 @@ impl TableClient {
     /// # Errors
     /// A credential that may not ask.
     pub async fn exists(&self, options: Option<CallOptions>) -> Result<bool> {
+        match self.find("exists", options).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The name in the letters that the table was made with.
+    pub(super) async fn name_as_made(&self, options: Option<CallOptions>) -> Result<String> {
+        check_table_name(&self.name)?;
+        json::read_table(self.find("name_as_made", options).await?.body())
+    }
+
+    async fn find(&self, operation: &'static str, options: Option<CallOptions>) -> Result<Answer> {
         let call = Call {
-            operation: "exists",
+            operation,
             method: Method::Get,
             resource: &format!("Tables('{}')", self.name),
             query: &[],
@@ -100,11 +115,7 @@ impl TableClient {
             body: Vec::new(),
             format: ODATA,
         };
-        match self.pipeline.send(call, &options.unwrap_or_default()).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.is_not_found() => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.pipeline.send(call, &options.unwrap_or_default()).await
     }
 
     /// Reads the stored access policies, which signatures can refer to.

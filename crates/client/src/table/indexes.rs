@@ -10,6 +10,7 @@ use futures::TryStreamExt;
 use tavola_wire::ErrorCode;
 
 use super::entity::{Entity, IndexSpec, TableEntity};
+use super::index_info::{IndexInfo, IndexState};
 use super::options::{GetEntityOptions, IfMatch, QueryOptions, UpdateMode};
 use super::service_client::TableServiceClient;
 use super::table_client::TableClient;
@@ -20,65 +21,11 @@ use crate::core::options::CallOptions;
 const TABLE: &str = "TavolaIndexes";
 /// How often a build is asked for.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// What a verification says while it runs, and how it begins to say that nothing is wrong.
+const VERIFYING: &str = "running";
+const SOUND: &str = "sound";
 
-/// An index, and how far the service is with it.
-///
-/// ```no_run
-/// # async fn run(service: tavola_client::TableServiceClient) -> tavola_client::Result<()> {
-/// use tavola_client::IndexInfo;
-///
-/// let indexes: Vec<IndexInfo> = service.indexes()?.list(Some("people"), None).await?;
-/// for index in indexes.iter().filter(|index| index.uses == 0) {
-///     println!("nobody uses {} with {} entries", index.name, index.entries);
-/// }
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct IndexInfo {
-    /// The table whose entities are indexed.
-    pub table: String,
-    /// The name of the index.
-    pub name: String,
-    /// What it was declared as.
-    pub spec: IndexSpec,
-    /// Whether queries use it.
-    pub state: IndexState,
-    /// Entities that the build has seen.
-    pub progress: i64,
-    /// Entries, about.
-    pub entries: i64,
-    /// Queries that have used it.
-    pub uses: i64,
-    /// Why it has failed.
-    pub error: String,
-}
-
-/// Whether queries use an index.
-///
-/// ```no_run
-/// # async fn run(service: tavola_client::TableServiceClient) -> tavola_client::Result<()> {
-/// use tavola_client::IndexState;
-///
-/// let by_town = service.indexes()?.get("people", "ByTown", None).await?;
-/// assert_eq!(by_town.state, IndexState::Readable);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum IndexState {
-    /// What was written before is being added.
-    Building,
-    /// Queries use it.
-    Readable,
-    /// It cannot be built, or turned out to be wrong, and is used no more: [`IndexInfo::error`] says why. Declared again, it is
-    /// built anew.
-    Failed,
-}
-
-/// Works with the indexes of an account.
+/// Works with the indexes of an account. The names of tables may be written in any letters.
 ///
 /// ```no_run
 /// # async fn run(service: tavola_client::TableServiceClient) -> tavola_client::Result<()> {
@@ -87,7 +34,7 @@ pub enum IndexState {
 /// let indexes: IndexClient = service.indexes()?;
 /// indexes.declare("people", "ByTown", &IndexSpec::on("Town,LastName"), None).await?;
 /// let built = indexes.wait_until_readable("people", "ByTown").await?;
-/// println!("{} entries", built.entries);
+/// println!("{} entries, {}", built.entries, indexes.verify("people", "ByTown").await?);
 /// // From here on `Town eq 'Redmond'` is fast.
 /// let used = indexes.get("people", "ByTown", None).await?.uses;
 /// let others = indexes.list(Some("people"), None).await?.len() - 1;
@@ -156,22 +103,14 @@ impl TableClient {
         options: Option<CallOptions>,
     ) -> Result<bool> {
         let indexes = IndexClient { table: self.sibling(TABLE) };
-        let mut table = self.name().to_owned();
         for (name, spec) in T::indexes() {
-            let mut found = indexes.get(&table, name, options.clone()).await;
-            if found.as_ref().is_err_and(|error| error.code() == Some(ErrorCode::ResourceNotFound))
-            {
-                // The table may have been made in other letters, which its indexes have too.
-                table = indexes.table_as_written(table, options.clone()).await?;
-                found = indexes.get(&table, name, options.clone()).await;
-            }
-            match found {
+            match indexes.get(self.name(), name, options.clone()).await {
                 Ok(found) if found.spec == spec && found.state != IndexState::Failed => continue,
                 Err(error) if error.code() == Some(ErrorCode::TableNotFound) => return Ok(false),
                 Err(error) if error.code() != Some(ErrorCode::ResourceNotFound) => {
                     return Err(error);
                 }
-                _ => indexes.declare(&table, name, &spec, options.clone()).await?,
+                _ => indexes.declare(self.name(), name, &spec, options.clone()).await?,
             }
         }
         Ok(true)
@@ -190,14 +129,13 @@ impl IndexClient {
         spec: &IndexSpec,
         options: Option<CallOptions>,
     ) -> Result<()> {
-        let IndexSpec { keys, include, filter, unique, browse_as } = spec;
-        let entity = Entity::new(table, name)
-            .with("Keys", keys.as_str())
-            .with("Include", include.as_str())
-            .with("Filter", filter.as_str())
-            .with("Unique", *unique)
-            .with("BrowseAs", browse_as.as_str());
-        self.table.upsert_entity(&entity, UpdateMode::Replace, options).await.map(drop)
+        match self.write(table, name, spec, options.clone()).await {
+            Err(error) if may_be_the_name(&error) => {
+                let made = self.as_made(table, error, options.clone()).await?;
+                self.write(&made, name, spec, options).await
+            }
+            declared => declared,
+        }
     }
 
     /// An index.
@@ -210,14 +148,13 @@ impl IndexClient {
         name: &str,
         options: Option<CallOptions>,
     ) -> Result<IndexInfo> {
-        let options = options.unwrap_or_default();
-        let options = GetEntityOptions {
-            method_options: options.method_options,
-            deadline: options.deadline,
-            ..Default::default()
-        };
-        let found = self.table.get_entity::<Entity>(table, name, Some(options)).await?;
-        IndexInfo::read(&found.value)
+        match self.read(table, name, options.clone()).await {
+            Err(error) if may_be_the_name(&error) => {
+                let made = self.as_made(table, error, options.clone()).await?;
+                self.read(&made, name, options).await
+            }
+            found => found,
+        }
     }
 
     /// The indexes of a table, or of all.
@@ -248,7 +185,14 @@ impl IndexClient {
         name: &str,
         options: Option<CallOptions>,
     ) -> Result<()> {
-        self.table.delete_entity(table, name, IfMatch::Any, options).await.map(drop)
+        let dropped = self.table.delete_entity(table, name, IfMatch::Any, options.clone()).await;
+        match dropped {
+            Err(error) if may_be_the_name(&error) => {
+                let made = self.as_made(table, error, options.clone()).await?;
+                self.table.delete_entity(&made, name, IfMatch::Any, options).await.map(drop)
+            }
+            dropped => dropped.map(drop),
+        }
     }
 
     /// Waits until queries use an index.
@@ -256,61 +200,93 @@ impl IndexClient {
     /// # Errors
     /// An index that cannot be built, with the reason; `ResourceNotFound` without it.
     pub async fn wait_until_readable(&self, table: &str, name: &str) -> Result<IndexInfo> {
+        let mut index = self.get(table, name, None).await?;
         loop {
-            let index = self.get(table, name, None).await?;
             match index.state {
                 IndexState::Readable => return Ok(index),
                 IndexState::Building => tokio::time::sleep(ASK_AGAIN).await,
                 IndexState::Failed => {
-                    return Err(refused(format!(
-                        "the index {name} cannot be built: {}",
-                        index.error
-                    )));
+                    let why = &index.error;
+                    return Err(refused(format!("the index {name} cannot be built: {why}")));
                 }
+            }
+            index = self.get(&index.table, name, None).await?;
+        }
+    }
+
+    /// Has the service compare an index with the entities of its table, while both are used, and waits for the outcome:
+    /// `sound` and the number of entries.
+    ///
+    /// # Errors
+    /// An index that is not sound, with the differences; one that cannot be verified, because it has failed, is not built yet,
+    /// or is declared anew meanwhile; `ResourceNotFound` without it.
+    pub async fn verify(&self, table: &str, name: &str) -> Result<String> {
+        let refuse = |why: &str| Err(refused(format!("the index {name} is not verified: {why}")));
+        let found = self.get(table, name, None).await?;
+        if found.state == IndexState::Failed {
+            return refuse(&found.error);
+        }
+        let asks = Entity::new(found.table.as_str(), name).with("Verify", true);
+        self.table.update_entity(&asks, UpdateMode::Merge, IfMatch::Any, None).await?;
+        loop {
+            let words = self.get(&found.table, name, None).await?.verification;
+            match words.as_str() {
+                VERIFYING => tokio::time::sleep(ASK_AGAIN).await,
+                sound if sound.starts_with(SOUND) => return Ok(words),
+                "" => return refuse("it was declared anew, or the service was started again"),
+                why => return refuse(why),
             }
         }
     }
 
-    /// The name of a table as its indexes have it; without any, as it is.
-    async fn table_as_written(
+    /// The name of a table as it was made, under which its indexes lie; this error if that is no other than the one that was
+    /// given.
+    async fn as_made(
         &self,
-        table: String,
+        table: &str,
+        error: azure_core::Error,
         options: Option<CallOptions>,
     ) -> Result<String> {
-        let options = options.unwrap_or_default();
-        let options = QueryOptions {
-            method_options: options.method_options,
-            deadline: options.deadline,
-            ..Default::default()
+        let made = match self.table.sibling(table).name_as_made(options).await {
+            Ok(made) => Some(made),
+            Err(error) if error.is_not_found() => None,
+            // A signature for the table of indexes, and for no other: those that there are tell, too.
+            Err(_) => self.list(Some(table), None).await?.pop().map(|index| index.table),
         };
-        let mut found = self.list(Some(&table), Some(options)).await?;
-        Ok(found.pop().map_or(table, |index| index.table))
+        made.filter(|made| made != table).ok_or(error)
+    }
+
+    async fn write(
+        &self,
+        table: &str,
+        name: &str,
+        spec: &IndexSpec,
+        options: Option<CallOptions>,
+    ) -> Result<()> {
+        let IndexSpec { keys, include, filter, unique, browse_as } = spec;
+        let entity = Entity::new(table, name)
+            .with("Keys", keys.as_str())
+            .with("Include", include.as_str())
+            .with("Filter", filter.as_str())
+            .with("Unique", *unique)
+            .with("BrowseAs", browse_as.as_str());
+        self.table.upsert_entity(&entity, UpdateMode::Replace, options).await.map(drop)
+    }
+
+    async fn read(
+        &self,
+        table: &str,
+        name: &str,
+        options: Option<CallOptions>,
+    ) -> Result<IndexInfo> {
+        let CallOptions { method_options, deadline } = options.unwrap_or_default();
+        let options = GetEntityOptions { method_options, deadline, ..Default::default() };
+        let found = self.table.get_entity::<Entity>(table, name, Some(options)).await?;
+        IndexInfo::read(&found.value)
     }
 }
 
-impl IndexInfo {
-    fn read(entity: &Entity) -> Result<Self> {
-        let text = |name: &str| entity.get::<Option<String>>(name).map(Option::unwrap_or_default);
-        let number = |name: &str| entity.get::<Option<i64>>(name).map(Option::unwrap_or_default);
-        Ok(Self {
-            table: entity.partition_key().to_owned(),
-            name: entity.row_key().to_owned(),
-            spec: IndexSpec {
-                keys: text("Keys")?,
-                include: text("Include")?,
-                filter: text("Filter")?,
-                unique: entity.get::<Option<bool>>("Unique")?.unwrap_or_default(),
-                browse_as: text("BrowseAs")?,
-            },
-            state: match text("State")?.as_str() {
-                "Readable" => IndexState::Readable,
-                "Failed" => IndexState::Failed,
-                _ => IndexState::Building,
-            },
-            progress: number("Progress")?,
-            entries: number("Entries")?,
-            uses: number("Uses")?,
-            error: text("Error")?,
-        })
-    }
+/// Whether the name of the table may be why: another than it was made with names no index, and declares none.
+fn may_be_the_name(error: &azure_core::Error) -> bool {
+    matches!(error.code(), Some(ErrorCode::ResourceNotFound | ErrorCode::InvalidInput))
 }

@@ -7,6 +7,7 @@ mod entities;
 pub(crate) mod entity;
 mod explain;
 pub(crate) mod filter;
+mod index_info;
 mod indexes;
 mod options;
 pub(crate) mod parallel;
@@ -21,7 +22,8 @@ pub(crate) mod value;
 
 pub use crate::core::options::CallOptions;
 pub use explain::{IndexUse, QueryExplanation, QueryReport};
-pub use indexes::{IndexClient, IndexInfo, IndexState};
+pub use index_info::{IndexInfo, IndexState};
+pub use indexes::IndexClient;
 pub use options::*;
 pub use query::{EntityPage, EntityPager, TablePage, TablePager};
 pub use service_client::TableServiceClient;

@@ -159,6 +159,12 @@ impl TableClient {
             && self.name.eq_ignore_ascii_case(&other.name)
     }
 
+    /// Account and table as messages name them, for programs that reach the account by other addresses and write the name
+    /// in other letters.
+    pub(crate) fn qualified_name(&self) -> String {
+        format!("{}/{}", self.pipeline.account(), self.name).to_ascii_lowercase()
+    }
+
     /// The name of the table.
     ///
     /// ```

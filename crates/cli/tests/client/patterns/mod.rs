@@ -7,8 +7,10 @@ mod index_entities;
 mod indexes;
 mod inter_partition;
 mod keys;
+mod lost_claim;
 mod relations;
 mod series;
+mod shared_queue;
 
 use futures::TryStreamExt;
 use tavola_client::{DateTime, Entity};

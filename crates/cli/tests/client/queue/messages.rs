@@ -13,7 +13,7 @@ use tavola_client::queue::{
     MessageEncoding, MessageUpdate, PeekMessagesOptions, QueueClient, ReceiveMessagesOptions,
     SendMessageOptions, TimeToLive,
 };
-use tavola_client::{DateTime, ErrorExt, StatusCode};
+use tavola_client::{DateTime, ErrorCode, ErrorExt, StatusCode};
 
 use super::received;
 use crate::support::{Defect, TestQueue};
@@ -193,5 +193,27 @@ async fn a_lost_answer_is_asked_for_again() {
     let error = lossy().delete_message(&message.receipt, None).await.unwrap_err();
     assert!(error.is_not_found() && error.may_have_been_applied());
     assert_eq!(queue.get_properties(None).await.unwrap().approximate_message_count, 1);
+    queue.delete().await;
+}
+
+/// The service says what the limits are, and nothing panics before it is asked.
+#[tokio::test]
+async fn what_is_too_long_is_told() {
+    let queue = TestQueue::create().await;
+    let for_ever = Some(Duration::MAX);
+    let options = SendMessageOptions { visibility_timeout: for_ever, ..Default::default() };
+    let sent = queue.send_message("x", Some(options)).await.map(drop);
+    let options = ReceiveMessagesOptions { visibility_timeout: for_ever, ..Default::default() };
+    let received = queue.receive_messages(Some(options)).await.map(drop);
+    let mut receipt = queue.send_message("x", None).await.unwrap().receipt;
+    let update = MessageUpdate::visible_after(Duration::MAX);
+    let updated = queue.update_message(&mut receipt, update, None).await.map(drop);
+    for result in [sent, received, updated] {
+        assert_eq!(result.unwrap_err().code(), Some(ErrorCode::OutOfRangeQueryParameterValue));
+    }
+    let time_to_live = Some(TimeToLive::For(Duration::MAX));
+    let options = SendMessageOptions { time_to_live, deadline: for_ever, ..Default::default() };
+    let sent = queue.send_message("x", Some(options)).await.unwrap();
+    assert!(sent.expires_at > DateTime::parse_iso("2090-01-01").unwrap());
     queue.delete().await;
 }

@@ -226,3 +226,109 @@ impl Policy for DeafToUpdates {
         next[0].send(context, request, &next[1..]).await
     }
 }
+
+/// What the network does to a kind of request, once.
+#[derive(Debug)]
+enum Slow {
+    /// Its answer comes late.
+    Answer(Method, Duration),
+    /// It has no answer.
+    Never(Method),
+}
+
+#[derive(Debug)]
+struct SlowOnce(Slow, AtomicUsize);
+
+impl SlowOnce {
+    fn client(queue: &TestQueue, slow: Slow) -> QueueClient {
+        QueueClient::builder(queue.name())
+            .connection_string(queue.account.connection_string())
+            .policy(Arc::new(Self(slow, AtomicUsize::new(0))))
+            .max_retries(0)
+            .build()
+            .unwrap()
+    }
+
+    fn is_now(&self, wanted: Method, request: &Request) -> bool {
+        request.method() == wanted && self.1.fetch_add(1, Ordering::SeqCst) == 0
+    }
+}
+
+#[async_trait]
+impl Policy for SlowOnce {
+    async fn send(
+        &self,
+        context: &Context,
+        request: &mut Request,
+        next: &[Arc<dyn Policy>],
+    ) -> PolicyResult {
+        let late = match self.0 {
+            Slow::Never(method) if self.is_now(method, request) => std::future::pending().await,
+            Slow::Answer(method, time) if self.is_now(method, request) => Some(time),
+            _ => None,
+        };
+        let answer = next[0].send(context, request, &next[1..]).await;
+        if let Some(time) = late {
+            sleep(time).await;
+        }
+        answer
+    }
+}
+
+/// Nobody else wanted it in the time in which it could be seen.
+#[tokio::test]
+async fn a_message_whose_answer_was_late_is_renewed_at_once() {
+    let queue = TestQueue::create().await;
+    queue.send_message("x", None).await.unwrap();
+    let timeout = Duration::from_secs(2);
+    let worker = SlowOnce::client(&queue, Slow::Answer(Method::Get, timeout * 3 / 2));
+    let options = MessageStreamOptions { visibility_timeout: Some(timeout), ..options() };
+    let mut messages = worker.messages(Some(options));
+    let message = messages.try_next().await.unwrap().unwrap();
+    let hidden = async {
+        while !queue.peek_messages(None).await.unwrap().is_empty() {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), hidden).await.expect("it is hidden again");
+    assert!(!message.is_lost());
+    assert!(message.complete().await.unwrap());
+    queue.delete().await;
+}
+
+/// One that hangs leaves time for another.
+#[tokio::test]
+async fn a_renewal_without_an_answer_is_given_up() {
+    let queue = TestQueue::create().await;
+    queue.send_message("x", None).await.unwrap();
+    let worker = SlowOnce::client(&queue, Slow::Never(Method::Put));
+    let timeout = Duration::from_secs(10);
+    let options = MessageStreamOptions { visibility_timeout: Some(timeout), ..options() };
+    let mut messages = worker.messages(Some(options));
+    let message = messages.try_next().await.unwrap().unwrap();
+    // Longer than it would be hidden without a renewal.
+    sleep(timeout * 5 / 4).await;
+    assert!(!message.is_lost());
+    assert!(message.complete().await.unwrap());
+    queue.delete().await;
+}
+
+/// The service hides a message for seven days at most.
+#[tokio::test]
+async fn a_claim_for_ever_lasts_as_long_as_it_can() {
+    let queue = TestQueue::create().await;
+    queue.send_message("x", None).await.unwrap();
+    let poll = Backoff { first: Duration::MAX, longest: Duration::MAX };
+    let options = MessageStreamOptions {
+        visibility_timeout: Some(Duration::MAX),
+        poll: Some(poll),
+        ..Default::default()
+    };
+    let mut messages = queue.messages(Some(options));
+    let message = messages.try_next().await.unwrap().unwrap();
+    assert!(message.release(Duration::MAX).await.unwrap());
+    // It pauses, for ever, and does not panic.
+    let pause = tokio::time::timeout(Duration::from_millis(500), messages.next());
+    assert!(pause.await.is_err());
+    queue.delete().await;
+}

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Context, Method, Request};
 use tavola_client::patterns::queue_worker::{JobError, QueueWorker, WorkerReport};
-use tavola_client::queue::{Backoff, PeekMessagesOptions, QueueClient, StopSignal};
+use tavola_client::queue::{
+    Backoff, PeekMessagesOptions, QueueClient, SendMessageOptions, StopSignal, TimeToLive,
+};
 use tavola_client::{DateTime, ErrorExt, Result};
 use tokio::sync::{Barrier, Notify};
 
@@ -315,4 +317,60 @@ async fn a_worker_without_a_queue_says_so() -> Result<()> {
     let error = worker(&long).run(|_| async { Ok(()) }).await.unwrap_err();
     assert!(error.to_string().contains("-poison"), "{error}");
     Ok(())
+}
+
+/// Put off for longer than it is kept, a message would be gone and nobody would know.
+#[tokio::test]
+async fn what_ends_by_itself_is_tried_again_before() {
+    let queue = TestQueue::create().await;
+    let time_to_live = Some(TimeToLive::For(Duration::from_secs(24)));
+    let options = SendMessageOptions { time_to_live, ..Default::default() };
+    queue.send_message("short", Some(options)).await.unwrap();
+    let worker = worker(&queue).max_attempts(2);
+    let fails = |_| async { Err(JobError::retry_after(Duration::MAX, "not today")) };
+    let report = worker.drain(fails).await.unwrap();
+    assert_eq!(report, WorkerReport { retried: 1, ..Default::default() });
+    let tried_again = async {
+        while worker.drain(fails).await.unwrap().dead_lettered == 0 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let soon = Duration::from_secs(40);
+    tokio::time::timeout(soon, tried_again).await.expect("it is seen again");
+    let dead_letters = poison(&queue);
+    assert_eq!(raw_texts(&dead_letters).await, ["short"]);
+    dead_letters.delete(None).await.unwrap();
+    queue.delete().await;
+}
+
+/// There is no time for a pause.
+#[tokio::test]
+async fn what_is_about_to_end_is_buried() {
+    let queue = TestQueue::create().await;
+    let time_to_live = Some(TimeToLive::For(Duration::from_secs(3)));
+    let options = SendMessageOptions { time_to_live, ..Default::default() };
+    queue.send_message("short", Some(options)).await.unwrap();
+    let fails = |_| async { Err(JobError::retry_after(Duration::from_secs(60), "not today")) };
+    let report = worker(&queue).drain(fails).await.unwrap();
+    assert_eq!(report, WorkerReport { dead_lettered: 1, ..Default::default() });
+    poison(&queue).delete(None).await.unwrap();
+    queue.delete().await;
+}
+
+/// No setting is too long to be one.
+#[tokio::test]
+async fn a_worker_may_have_all_the_time_there_is() {
+    let queue = TestQueue::create().await;
+    send(&queue, ["one"]).await;
+    let for_ever = Backoff { first: Duration::MAX, longest: Duration::MAX };
+    let report = QueueWorker::new(queue.queue.clone())
+        .visibility_timeout(Duration::MAX)
+        .retry(for_ever)
+        .poll(for_ever)
+        .shutdown_timeout(Duration::MAX)
+        .drain(|_| async { Err(std::io::Error::other("not yet"))? })
+        .await
+        .unwrap();
+    assert_eq!(report, WorkerReport { retried: 1, ..Default::default() });
+    queue.delete().await;
 }

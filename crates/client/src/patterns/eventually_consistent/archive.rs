@@ -7,19 +7,22 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use super::EventualTransaction;
+use super::revocable::{take_back, write_copy};
 use crate::error::refused;
-use crate::patterns::queue_worker::JobResult;
+use crate::patterns::queue_worker::{JobError, JobResult, uncancelled};
 use crate::patterns::{Races, Row};
 use crate::queue::{Message, QueueClient, SentMessage};
-use crate::{
-    Entity, ErrorExt, Etag, IfMatch, Result, Stored, TableClient, TableEntity, UpdateMode,
-    WriteResponse,
-};
+use crate::{Entity, ErrorExt, IfMatch, Result, Stored, TableClient, TableEntity, UpdateMode};
 
 /// Archives entities: each is inserted into another table, or another partition, and then deleted where it was.
 ///
 /// A reader can find an entity in both places while it is under way, and never in none. An entity that is
 /// changed before goes as it is then, unless a version was named; one that is changed while it is copied is copied again.
+/// What the archive had under the same keys is replaced.
+///
+/// Each archive has a queue of its own, so that its orders come to its workers. An order names the account and the table
+/// that it is from, those that it goes to, and the prefix; a worker of another archive applies none of it, and the order goes
+/// to the [dead letters](crate::patterns::queue_worker::QueueWorker::dead_letters) at once.
 ///
 /// ```no_run
 /// # async fn run(service: tavola_client::TableServiceClient, queue: tavola_client::queue::QueueClient)
@@ -52,9 +55,18 @@ pub struct Archive<T> {
     entity: PhantomData<fn() -> T>,
 }
 
+/// From where an archive takes entities, and to where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Route {
+    from: String,
+    to: String,
+    prefix: String,
+}
+
 /// Which entity is to be archived.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Order {
+    route: Route,
     partition: String,
     row: String,
     /// Of this version alone.
@@ -88,11 +100,11 @@ impl<T: TableEntity + 'static> Archive<T> {
     pub async fn begin(&self, partition_key: &str, row_key: &str) -> Result<SentMessage> {
         self.check_place()?;
         let (partition, row) = (partition_key.to_owned(), row_key.to_owned());
-        self.transaction.begin(&Order { partition, row, version: None }).await
+        self.transaction.begin(&Order { route: self.route(), partition, row, version: None }).await
     }
 
-    /// Begins to archive this version of an entity. If somebody changes it first, it stays; a worker that dies in the very
-    /// moment of such a change leaves a copy of this version in the archive.
+    /// Begins to archive this version of an entity. If somebody changes it first, it stays, and the archive is what it was
+    /// before; a worker that dies in the very moment of such a change leaves a copy of this version in the archive.
     ///
     /// # Errors
     /// As [`Archive::begin`], and an entity that is none.
@@ -101,50 +113,82 @@ impl<T: TableEntity + 'static> Archive<T> {
         let keys = entity.value.to_entity()?;
         let (partition, row) = (keys.partition_key().to_owned(), keys.row_key().to_owned());
         let version = Some(entity.etag.to_string());
-        self.transaction.begin(&Order { partition, row, version }).await
+        let order = Order { route: self.route(), partition, row, version };
+        self.transaction.begin(&order).await
     }
 
-    /// What a worker does for each message: steps 3 to 5 of the guide.
+    /// What a worker does for each message: steps 3 to 5 of the guide. An order that was begun upon is brought to its end,
+    /// also if the message is lost meanwhile or the worker does not wait for it.
     pub fn job(
         &self,
     ) -> impl Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Send + Sync + use<T> {
         let steps = self.clone();
         let move_entity = move |order: Arc<Order>| {
             let steps = steps.clone();
-            async move { Ok(steps.move_entity(&order).await?) }
+            uncancelled(async move { steps.move_entity(&order).await })
         };
         self.transaction.clone().step("move", move_entity).job()
     }
 
-    async fn move_entity(&self, order: &Order) -> Result<()> {
+    async fn move_entity(&self, order: &Order) -> JobResult {
+        if order.route != self.route() {
+            let Route { from, to, prefix } = &order.route;
+            let other = format!("it is for another archive: from={from} to={to} prefix={prefix}");
+            return Err(JobError::poison(other));
+        }
         self.check_place()?;
-        let mut races = Races::default();
-        loop {
-            let (partition, row) = (&order.partition, &order.row);
-            let stored = self.current.get_entity_if_exists::<Entity>(partition, row, None).await?;
-            let Some(stored) = stored.filter(|stored| order.is_for(&stored.etag)) else {
-                return Ok(());
-            };
-            let copy = self.copy(&stored)?;
-            let written = self.archive.upsert_entity(&copy, UpdateMode::Replace, None).await?;
-            let version = IfMatch::from(&stored);
-            match self.current.delete_entity_if_exists(partition, row, version, None).await {
-                Ok(_) => return Ok(()),
-                Err(error) if !error.is_precondition_failed() => return Err(error),
-                // A change since it was read is not lost: it goes to the archive, too.
-                Err(_) if order.version.is_none() => races.lost().await?,
-                Err(_) => return self.take_back(&copy, &written).await,
-            }
+        match order.version {
+            None => Ok(self.move_any(order).await?),
+            Some(_) => Ok(self.move_version(order).await?),
         }
     }
 
-    /// Somebody changed the entity after it was copied, and it was not to be archived then.
-    async fn take_back(&self, copy: &Row, written: &WriteResponse) -> Result<()> {
-        let (partition, row) = (copy.partition_key(), copy.row_key());
-        match self.archive.delete_entity_if_exists(partition, row, written, None).await {
-            Err(error) if !error.is_precondition_failed() => Err(error),
-            _ => Ok(()),
+    /// A change since it was read is not lost: it goes to the archive, too.
+    async fn move_any(&self, order: &Order) -> Result<()> {
+        let mut races = Races::default();
+        while let Some(stored) = self.ordered(order).await? {
+            let copy = self.copy(&stored)?;
+            self.archive.upsert_entity(&copy, UpdateMode::Replace, None).await?;
+            match self.delete(order, &stored).await {
+                Err(error) if error.is_precondition_failed() => races.lost().await?,
+                ended => return ended,
+            }
         }
+        Ok(())
+    }
+
+    /// An entity that somebody changed after it was copied was not to be archived then.
+    async fn move_version(&self, order: &Order) -> Result<()> {
+        let Some(stored) = self.ordered(order).await? else { return Ok(()) };
+        let written = write_copy(&self.archive, &self.copy(&stored)?).await?;
+        match self.delete(order, &stored).await {
+            Err(error) if error.is_precondition_failed() => take_back(&self.archive, written).await,
+            ended => ended,
+        }
+    }
+
+    /// The entity, if it is still there and the version that is meant.
+    async fn ordered(
+        &self,
+        Order { partition, row, version, .. }: &Order,
+    ) -> Result<Option<Stored<Entity>>> {
+        let stored = self.current.get_entity_if_exists::<Entity>(partition, row, None).await?;
+        let is_meant = |stored: &Stored<Entity>| {
+            version.as_ref().is_none_or(|version| *version == stored.etag.to_string())
+        };
+        Ok(stored.filter(is_meant))
+    }
+
+    async fn delete(&self, order: &Order, stored: &Stored<Entity>) -> Result<()> {
+        let version = IfMatch::from(stored);
+        let deleted =
+            self.current.delete_entity_if_exists(&order.partition, &order.row, version, None);
+        deleted.await.map(|_| ())
+    }
+
+    fn route(&self) -> Route {
+        let (from, to) = (self.current.qualified_name(), self.archive.qualified_name());
+        Route { from, to, prefix: self.partition_prefix.clone() }
     }
 
     /// An entity that was copied onto itself would be deleted as if it were its copy.
@@ -162,12 +206,6 @@ impl<T: TableEntity + 'static> Archive<T> {
         let (partition, row) = (entity.take_partition_key(), entity.take_row_key());
         entity.set_keys(format!("{}{partition}", self.partition_prefix), row);
         Ok(Row { entity, encrypted })
-    }
-}
-
-impl Order {
-    fn is_for(&self, etag: &Etag) -> bool {
-        self.version.as_ref().is_none_or(|version| *version == etag.to_string())
     }
 }
 

@@ -23,6 +23,7 @@
 //! [`EventualTransaction`] shows it.
 
 mod archive;
+mod revocable;
 
 use std::fmt;
 use std::sync::Arc;

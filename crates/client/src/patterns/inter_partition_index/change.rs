@@ -64,8 +64,7 @@ impl InterPartitionIndex {
                 true => None,
                 false => {
                     let entries = present.keys().chain(entries.keys()).cloned().collect();
-                    let (partition, id) = (partition_key.to_owned(), id.to_owned());
-                    let notice = Notice { partition, id, entries };
+                    let notice = self.notice(partition_key, id, entries);
                     let receipt = self.announce(&notice, self.settle_after).await?;
                     Some((notice, receipt))
                 }
@@ -75,6 +74,11 @@ impl InterPartitionIndex {
             let keys = (partition_key, id);
             match self.write(keys, row, condition).await {
                 Ok(()) => {
+                    self.show(notice, Duration::ZERO).await?;
+                    return Ok(stored.is_some());
+                }
+                Err(error) if self.is_made(keys, row, &error).await => {
+                    tracing::debug!(%error, "the change was made, and its answer lost");
                     self.show(notice, Duration::ZERO).await?;
                     return Ok(stored.is_some());
                 }
@@ -120,6 +124,23 @@ impl InterPartitionIndex {
             None => self.table.insert_entity(&row, options).await,
         };
         written.map(|_| ())
+    }
+
+    /// Whether a change that was sent again, because its answer was lost, found itself: the entity is what it was to be.
+    async fn is_made(
+        &self,
+        (partition_key, id): (&str, &str),
+        row: Option<&Row>,
+        error: &azure_core::Error,
+    ) -> bool {
+        if !error.may_have_been_applied() || !is_conflict(error) {
+            return false;
+        }
+        match (self.stored(partition_key, id).await, row) {
+            (Ok(None), None) => true,
+            (Ok(Some(stored)), Some(row)) => row.is_same(&stored),
+            _ => false,
+        }
     }
 
     /// Sends the message, hidden until the entity is changed or its writer is given up.

@@ -33,6 +33,12 @@ pub(super) struct Entry {
 /// What a message says: an entity was or will be changed, and these entries are concerned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Notice {
+    /// Account and table of the entity.
+    pub(super) table: String,
+    /// The prefix of all entities there.
+    pub(super) prefix: String,
+    /// The indexes that its writer knows, with account and table of each.
+    pub(super) indexes: BTreeMap<String, String>,
     pub(super) partition: String,
     pub(super) id: String,
     pub(super) entries: BTreeSet<Entry>,
@@ -94,6 +100,35 @@ impl InterPartitionIndex {
             Some(stored) => self.entries(&Row { entity: stored.value.clone(), encrypted: &[] }),
             None => Ok(Entries::new()),
         }
+    }
+
+    /// The message about a change of an entity.
+    pub(super) fn notice(&self, partition: &str, id: &str, entries: BTreeSet<Entry>) -> Notice {
+        let named = |placed: &Placed| (placed.name.clone(), placed.table.qualified_name());
+        Notice {
+            table: self.table.qualified_name(),
+            prefix: self.prefix.clone(),
+            indexes: self.indexes.iter().map(named).collect(),
+            partition: partition.to_owned(),
+            id: id.to_owned(),
+            entries,
+        }
+    }
+
+    /// Whether a message is about entities that are kept here.
+    pub(super) fn is_about_ours(&self, notice: &Notice) -> bool {
+        notice.table == self.table.qualified_name() && notice.prefix == self.prefix
+    }
+
+    /// The first index that a message names and that is not kept here, or in another table.
+    pub(super) fn unknown_index<'n>(&self, notice: &'n Notice) -> Option<(&'n str, &'n str)> {
+        let is_known = |(name, table): &(&String, &String)| {
+            let is_it =
+                |placed: &Placed| placed.name == **name && placed.table.qualified_name() == **table;
+            self.indexes.iter().any(is_it)
+        };
+        let mut unknown = notice.indexes.iter().filter(|index| !is_known(index));
+        unknown.next().map(|(name, table)| (name.as_str(), table.as_str()))
     }
 
     /// The table of an index; `None` for one that is kept no more.

@@ -25,7 +25,16 @@
 //! again; if it was changed meanwhile, all over. So messages can come twice, late, in any order and to several workers: the
 //! last one to write an entry has seen the entity that the entry is of. A writer that was stopped for so long that a
 //! worker has seen the message before the change sends another one; only if it dies in that very moment is there an index to
-//! repair. [`repair`](InterPartitionIndex::repair) also makes right what nobody wrote a message for, such as entities that
+//! repair. A worker that wrote an entry looks at the entity again, also if it has lost its message by then; only if the process
+//! dies between the two, after another worker has done the message for good, can an entry of before stay. Readers
+//! find it as they find any half-done change, until the entity is changed again or repaired.
+//!
+//! A message names account and table of the entity, its prefix, and the indexes with their tables. A worker of other entities
+//! changes nothing, and one that does not know an index (it is older than the writer, or the index was dropped) does
+//! the others; both leave the message to the dead letters, where nothing is forgotten. So each [`InterPartitionIndex`] has
+//! a queue of its own, and workers know a new index before writers do.
+//!
+//! [`repair`](InterPartitionIndex::repair) also makes right what nobody wrote a message for, such as entities that
 //! were there before the index.
 //!
 //! [`InterPartitionIndex`] shows it.
@@ -42,7 +51,7 @@ use std::time::Duration;
 use super::index::{Elsewhere, Index, IndexQuery, Primaries};
 pub use super::intra_partition_index::Repaired;
 use crate::error::refused;
-use crate::queue::QueueClient;
+use crate::queue::{HIDDEN_MAX, QueueClient};
 use crate::{Result, Stored, TableClient, TableEntity};
 use entry::Placed;
 pub use query::InterPartitionQuery;
@@ -52,6 +61,8 @@ const PARTITION_PROPERTY: &str = "PrimaryPartitionKey";
 const ID_PROPERTY: &str = "PrimaryRowKey";
 /// How long a message waits for a writer that does not come back. Longer than a write takes, with all its retries.
 const SETTLE_AFTER: Duration = Duration::from_secs(60);
+/// A write gets half of it.
+const SETTLE_AFTER_MIN: Duration = Duration::from_secs(1);
 
 /// Entities with entries of indexes in other partitions or tables.
 ///
@@ -195,8 +206,8 @@ impl InterPartitionIndex {
         Ok(self)
     }
 
-    /// How long a message waits for a writer that does not come back; a minute unless set. A write that takes longer than
-    /// half of it is given up.
+    /// How long a message waits for a writer that does not come back, from 1 second to 7 days; a minute unless set. A write
+    /// that takes longer than half of it is given up.
     ///
     /// ```no_run
     /// # fn run(employees: tavola_client::patterns::inter_partition_index::InterPartitionIndex) {
@@ -207,7 +218,7 @@ impl InterPartitionIndex {
     /// ```
     #[must_use]
     pub fn settle_after(mut self, pause: Duration) -> Self {
-        self.settle_after = pause;
+        self.settle_after = pause.clamp(SETTLE_AFTER_MIN, HIDDEN_MAX);
         self
     }
 

@@ -9,7 +9,7 @@ use futures::{FutureExt, TryStreamExt};
 use super::entry::{Entries, Entry, Notice, Placed, is_of, owner};
 use super::{InterPartitionIndex, PARTITION_PROPERTY, Repaired};
 use crate::error::refused;
-use crate::patterns::queue_worker::{JobError, JobResult};
+use crate::patterns::queue_worker::{JobError, JobResult, uncancelled};
 use crate::patterns::{Races, Row, is_conflict};
 use crate::queue::Message;
 use crate::{
@@ -36,15 +36,27 @@ impl InterPartitionIndex {
     /// ```
     ///
     /// # Errors
-    /// Those of reads and writes; two entities that share a unique value; a message that is none of this index's. An error of
-    /// one entry does not stop the others, unless the service does not answer: they are done, and the first error is told.
+    /// Those of reads and writes; two entities that share a unique value. An error of one entry does not stop the others,
+    /// unless the service does not answer: they are done, and the first error is told. A message about entities in another
+    /// table or under another prefix changes nothing; one that names an index which is not kept here is done for the others.
+    /// Both are [poison](JobError::is_poison).
     pub async fn apply<T: TableEntity>(&self, message: &Message) -> JobResult {
         let notice: Notice = message.json().map_err(JobError::poison)?;
-        self.settle::<T>(&notice.partition, &notice.id, notice.entries).await?;
-        Ok(())
+        if !self.is_about_ours(&notice) {
+            let Notice { table, prefix, .. } = &notice;
+            let other = format!("it is about other entities: table={table} prefix={prefix}");
+            return Err(JobError::poison(other));
+        }
+        let unknown = self.unknown_index(&notice).map(|(index, table)| {
+            JobError::poison(format!("it names an unknown index: index={index} table={table}"))
+        });
+        self.settle::<T>(&notice.partition, &notice.id, notice.entries.clone()).await?;
+        unknown.map_or(Ok(()), Err)
     }
 
-    /// [`apply`](InterPartitionIndex::apply) as a job for a [`QueueWorker`](crate::patterns::queue_worker::QueueWorker).
+    /// [`apply`](InterPartitionIndex::apply) as a job for a [`QueueWorker`](crate::patterns::queue_worker::QueueWorker). A
+    /// message that was begun upon is brought to its end, also if it is lost meanwhile or the worker does not wait for it: only
+    /// so does it notice that an entry that it wrote is not true any more.
     ///
     /// ```no_run
     /// # async fn run(
@@ -64,7 +76,7 @@ impl InterPartitionIndex {
         let index = self.clone();
         move |message| {
             let index = index.clone();
-            async move { index.apply::<T>(&message).await }.boxed()
+            uncancelled(async move { index.apply::<T>(&message).await }).boxed()
         }
     }
 

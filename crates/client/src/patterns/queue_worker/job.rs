@@ -4,6 +4,8 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
+use tracing::Instrument;
+
 /// How the work on a message ended.
 ///
 /// ```
@@ -50,14 +52,19 @@ pub(super) enum Fate {
 }
 
 impl JobError {
-    /// A failure to try again after this pause, instead of that of the worker.
+    fn new(fate: Fate, error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { fate, source: error.into() }
+    }
+
+    /// A failure to try again after this pause, instead of that of the worker. A message that ends by itself before is
+    /// tried sooner.
     pub fn retry_after(pause: Duration, error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { fate: Fate::Retry(Some(pause)), source: error.into() }
+        Self::new(Fate::Retry(Some(pause)), error)
     }
 
     /// A failure that trying again does not help: the message goes to the dead letters at once.
     pub fn poison(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { fate: Fate::Poison, source: error.into() }
+        Self::new(Fate::Poison, error)
     }
 
     /// Whether trying again does not help.
@@ -67,11 +74,11 @@ impl JobError {
 
     /// The same failure, with what was tried before its words.
     pub(crate) fn in_step(self, step: &str) -> Self {
-        Self { source: format!("step {step}: {}", self.source).into(), ..self }
+        Self::new(self.fate, format!("step {step}: {}", self.source))
     }
 
     pub(super) fn panicked() -> Self {
-        Self { fate: Fate::Retry(None), source: "the work panicked".into() }
+        Self::new(Fate::Retry(None), "the work panicked")
     }
 
     pub(super) fn fate(&self) -> Fate {
@@ -79,9 +86,20 @@ impl JobError {
     }
 }
 
+/// Does work on a task of its own, which goes on when nobody waits for it any more: it ends by itself, or with the process.
+pub(crate) async fn uncancelled(
+    work: impl Future<Output = JobResult> + Send + 'static,
+) -> JobResult {
+    let ended = tokio::spawn(work.in_current_span()).await;
+    ended.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(error) => Err(error.into()),
+    })
+}
+
 impl<E: StdError + Send + Sync + 'static> From<E> for JobError {
     fn from(error: E) -> Self {
-        Self { fate: Fate::Retry(None), source: error.into() }
+        Self::new(Fate::Retry(None), error)
     }
 }
 

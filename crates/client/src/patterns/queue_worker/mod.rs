@@ -12,7 +12,8 @@
 //! visibility timeout that the work takes, and one for each failure. An empty queue is asked every few seconds.
 //! **Half-done**: whatever the work leaves half-done when its process ends. Each message is worked on *at least once*: a worker
 //! that dies after its work and before the deletion leaves a message that is worked on again. So the work must be one that can
-//! be repeated: insert-or-replace instead of insert, delete-if-exists instead of delete, a marker for what cannot.
+//! be repeated: insert-or-replace instead of insert, delete-if-exists instead of delete, a marker for what cannot
+//! (`docs/design.md` shows how). A message whose claim is lost is not waited for: its work is dropped, and somebody else does it.
 //!
 //! [`QueueWorker`] shows it; [`eventually_consistent`](super::eventually_consistent) stands on it.
 
@@ -29,6 +30,7 @@ use crate::queue::{
     ReceiveMessagesOptions, SendMessageOptions, StopSignal, TimeToLive, VISIBILITY_TIMEOUT,
 };
 
+pub(crate) use job::uncancelled;
 pub use job::{JobError, JobResult};
 
 /// Messages under way at a time, unless told otherwise.
@@ -137,7 +139,7 @@ impl QueueWorker {
         self
     }
 
-    /// How long a message is hidden at a time; 30 seconds unless set. It is renewed after half of it, for as long as the work
+    /// How long a message is hidden at a time, from 1 second to 7 days; 30 seconds unless set. It is renewed after half of it, for as long as the work
     /// takes. After a crash its messages wait for that long.
     #[must_use]
     pub fn visibility_timeout(mut self, timeout: Duration) -> Self {
@@ -168,6 +170,10 @@ impl QueueWorker {
     }
 
     /// The queue for messages that cannot be worked on; `<queue>-poison` unless set. It is made when the first one comes.
+    ///
+    /// Its client needs the permission to add, and to make the queue if it is not there. A signature of the queue that is worked
+    /// on gives neither: with one, make the queue, and give the worker a client for it. A message that cannot be copied stays where
+    /// it is and is tried again.
     ///
     /// ```no_run
     /// # async fn run(service: tavola_client::queue::QueueServiceClient) -> tavola_client::Result<()> {

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{Either, select};
-use tavola_wire::queue::parameters::SEVEN_DAYS;
 use tokio::task::{JoinError, JoinSet};
 
 use super::job::Fate;
@@ -16,8 +15,8 @@ use crate::ErrorExt;
 use crate::error::Result;
 use crate::queue::{BATCH_MAX, ClaimedMessage, Claims, Message, Source};
 
-/// How long the service hides a message at most.
-const PAUSE_MAX: Duration = Duration::from_secs(SEVEN_DAYS.unsigned_abs());
+/// A message that ends by itself sooner is not put off: it would be gone before somebody could see it.
+const TIME_LEFT_MIN: Duration = Duration::from_secs(4);
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,10 +152,23 @@ where
         Err(error) => match error.fate() {
             Fate::Retry(pause) if message.dequeue_count < worker.max_attempts => {
                 let pause = pause.unwrap_or_else(|| worker.retry.pause(message.dequeue_count));
-                retry(message, pause.min(PAUSE_MAX), &error).await
+                match pause_before_end(pause, message.time_left()) {
+                    Some(pause) => retry(message, pause, &error).await,
+                    None => bury(&worker, message, &error).await,
+                }
             }
             _ => bury(&worker, message, &error).await,
         },
+    }
+}
+
+/// The pause before the next try. One that a message does not outlive ends when half of its time is over; `None` if that is
+/// too little.
+fn pause_before_end(pause: Duration, time_left: Duration) -> Option<Duration> {
+    match time_left / 2 {
+        half if pause < half => Some(pause),
+        half if time_left >= TIME_LEFT_MIN => Some(half),
+        _ => None,
     }
 }
 
@@ -193,11 +205,32 @@ async fn bury(worker: &QueueWorker, message: ClaimedMessage, error: &JobError) -
     tracing::error!(message = id, attempt, %error, "a message goes to the dead letters");
     if let Err(error) = worker.bury(&message).await {
         tracing::error!(message = id, %error, "cannot copy a message to the dead letters");
-        return retry(message, worker.retry.longest, &JobError::poison(error)).await;
+        let pause = pause_before_end(worker.retry.longest, message.time_left());
+        return retry(message, pause.unwrap_or_default(), &JobError::poison(error)).await;
     }
     match message.complete().await {
         Ok(true) => Outcome::DeadLettered,
         Ok(false) => Outcome::Lost,
         Err(_) => Outcome::Retried,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_ends_before_the_message_does() {
+        let seconds = Duration::from_secs;
+        for (pause, time_left, expected) in [
+            (seconds(300), Duration::MAX, Some(seconds(300))),
+            (seconds(300), seconds(3600), Some(seconds(300))),
+            (Duration::MAX, seconds(60), Some(seconds(30))),
+            (seconds(3600), seconds(3), None),
+            (seconds(0), seconds(3), Some(seconds(0))),
+            (seconds(0), seconds(0), None),
+        ] {
+            assert_eq!(pause_before_end(pause, time_left), expected, "{pause:?} of {time_left:?}");
+        }
     }
 }

@@ -93,13 +93,19 @@ pub(crate) fn read_tables(body: &[u8]) -> Result<Vec<String>> {
     struct Page {
         value: Vec<Table>,
     }
-    #[derive(serde::Deserialize)]
-    struct Table {
-        #[serde(rename = "TableName")]
-        name: String,
-    }
     let page: Page = serde_json::from_slice(body)?;
     Ok(page.value.into_iter().map(|table| table.name).collect())
+}
+
+/// Reads a single element of the list of tables.
+pub(crate) fn read_table(body: &[u8]) -> Result<String> {
+    Ok(serde_json::from_slice::<Table>(body)?.name)
+}
+
+#[derive(serde::Deserialize)]
+struct Table {
+    #[serde(rename = "TableName")]
+    name: String,
 }
 
 struct Received(Stored<Entity>);

@@ -344,10 +344,18 @@ fn the_command_line_declares_and_verifies() {
         let (is_done, told) = run(&[command, &upper, "ByTown"]);
         assert!(is_done, "{told}");
     }
+    for property in ["Bytes", "Distinct", "LargestShare", "OffType", "Uses", "Note", "Verify"] {
+        let (is_done, told) = run(&["show", &table, "ByTown"]);
+        assert!(is_done && told.contains(&format!("\n{property} ")), "{property}: {told}");
+    }
     let (is_done, told) = run(&["drop", &upper, "ByTown"]);
     assert!(is_done, "{told}");
     let (is_done, told) = run(&["show", &table, "ByTown"]);
     assert!(!is_done && told.contains("there is no index"), "{told}");
+    // Also the first.
+    let (is_done, told) = run(&["create", &upper, "ByTown", "--keys", "Town", "--wait"]);
+    assert!(is_done, "{told}");
+    assert_eq!(index(&client, &table, "ByTown")["State"], "Readable");
 }
 
 /// What is in one's way is said, and what is not there is not found.
