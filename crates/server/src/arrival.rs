@@ -88,7 +88,8 @@ impl Arrival<'_> {
         if error.status() >= 500 && is_ours {
             tracing::error!(request_id = %id, code = error.code().as_str(), source, "request failed");
         } else {
-            tracing::debug!(request_id = %id, %error, "request refused");
+            // The detail is for the client alone: it may quote a filter, a key or a value.
+            tracing::debug!(request_id = %id, code = error.code().as_str(), "request refused");
         }
         let operation = operation.name(T::Operation::SPECS);
         let now = self.state.clock.now();

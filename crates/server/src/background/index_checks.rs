@@ -7,14 +7,11 @@ use tavola_engine::{AnyEngine, Engine, Reader, Visitor};
 use tavola_wire::table::index::{IndexDefinition, RowRef};
 
 use crate::storage::Result;
-use crate::storage::index::verify::{Verified, verify};
+use crate::storage::index::verify::{DIFFERENCES_MAX, Verified, verify};
 use crate::storage::index::{IndexRegistry, TableKey, definitions};
 use crate::storage::layout::{
     EntityKeys, IndexKeys, IndexRecord, Record, TableId, TableRecord, parts_and_suffix_of,
 };
-
-/// Differences that are told in words; the log of a check has more.
-const DIFFERENCES_TOLD: usize = 10;
 
 /// Compares an index with its entities, and tells what it has found.
 pub(super) async fn verify_index(
@@ -74,14 +71,18 @@ async fn record(reader: &impl Reader, table: &TableKey) -> Result<Option<TableRe
     Ok(stored.as_deref().and_then(TableRecord::decode))
 }
 
+/// Counts alone. Whoever may read about indexes may read this, and keys and values are the table's own.
 fn words(verified: &Verified) -> String {
     let Verified { expected, found, differences } = verified;
     match differences.len() {
         0 => format!("sound: {found} entries"),
-        count => format!(
-            "{count} differences, {expected} entries expected, {found} found: {}",
-            differences.iter().take(DIFFERENCES_TOLD).cloned().collect::<Vec<_>>().join("; ")
-        ),
+        count => {
+            let more = if count < DIFFERENCES_MAX { "" } else { " or more" };
+            format!(
+                "{count}{more} differences, {expected} entries expected, {found} found; `tavola check` of \
+                 the folder names the rows"
+            )
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Brings together, now and then, what the threads have counted of the workload.
 //!
 //! Reading the figures does the same; this sees to it that what nobody reads fades all the same, and that no thread's
-//! sketch grows old.
+//! sketch grows old. Ranges that were too wide are forgotten here as well.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,6 +36,7 @@ impl Task for WorkloadMerge {
 
     async fn round(&mut self, _: &Stop) -> Result<Next> {
         self.workload.hot_partitions.merge(Instant::now());
+        self.workload.wide_ranges.forget_old();
         Ok(Next::After(PAUSE))
     }
 }

@@ -18,6 +18,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+use tavola_wire::explain::KIND_INDEX;
 use tavola_wire::table::filter::QueryKind;
 use tavola_wire::{ErrorCode, RefusalReason, Service};
 
@@ -96,8 +97,14 @@ struct QueryKindLabels {
     kind: &'static str,
 }
 
-const QUERY_KINDS: [QueryKind; 4] =
-    [QueryKind::Point, QueryKind::Range, QueryKind::PartitionScan, QueryKind::TableScan];
+/// Those of plans, and the one of pages that an index found.
+const QUERY_KINDS: [&str; 5] = [
+    QueryKind::Point.as_str(),
+    QueryKind::Range.as_str(),
+    QueryKind::PartitionScan.as_str(),
+    QueryKind::TableScan.as_str(),
+    KIND_INDEX,
+];
 
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
@@ -153,8 +160,8 @@ impl Metrics {
         }
         let queries = Family::<QueryKindLabels, Counter>::default();
         registry.register("queries", "Queries of entities, by kind", queries.clone());
-        let queries = QUERY_KINDS
-            .map(|kind| queries.get_or_create(&QueryKindLabels { kind: kind.as_str() }).clone());
+        let queries =
+            QUERY_KINDS.map(|kind| queries.get_or_create(&QueryKindLabels { kind }).clone());
         let services = services.iter().map(of_service).collect();
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         registry.register("build", "The program that answers", Info::new(version.to_vec()));
@@ -239,7 +246,7 @@ impl Metrics {
     }
 
     /// Counts a query by its kind, as `x-tavola-query-kind` calls it.
-    pub(crate) fn query_kind(&self, kind: QueryKind) {
+    pub(crate) fn query_kind(&self, kind: &str) {
         if let Some(at) = QUERY_KINDS.iter().position(|known| *known == kind) {
             self.queries[at].inc();
         }

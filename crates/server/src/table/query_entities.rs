@@ -138,9 +138,9 @@ impl Found {
 }
 
 /// How the rows were found, in a word.
-fn kind_name(kind: QueryKind, used: &IndexUse, shows_indexes: bool) -> String {
+fn kind_name(kind: QueryKind, used: &IndexUse, shows_indexes: bool) -> &'static str {
     let is_index = used.is_used() && shows_indexes;
-    if is_index { explain::KIND_INDEX.to_owned() } else { kind.to_string() }
+    if is_index { explain::KIND_INDEX } else { kind.as_str() }
 }
 
 async fn query_stored(
@@ -275,13 +275,15 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, found: &Found) {
     let (state, Found { page, used, .. }) = (context.state, found);
     if let Some(how) = used.how {
         state.metrics.indexes.note_use(how);
-        state.metrics.indexes.entries.inc_by(used.entries);
     }
+    // Also those of a range that was given up: nobody else counts what it cost.
+    state.metrics.indexes.entries.inc_by(used.entries);
     for (_, reason) in &used.not_used {
         state.metrics.indexes.note_fallback(*reason);
     }
     context.notes.set_rows(page.examined, page.returned as u64);
-    state.metrics.query_kind(found.kind);
+    let kind = kind_name(found.kind, used, true);
+    state.metrics.query_kind(kind);
     state.metrics.rows_examined.inc_by(page.examined);
     state.metrics.rows_returned.inc_by(page.returned as u64);
     let elapsed = context.started.elapsed();
@@ -290,7 +292,7 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, found: &Found) {
             request_id = %context.id,
             account = context.account.name,
             table = table.as_str(),
-            kind = kind_name(found.kind, used, true),
+            kind,
             indexes = used.names.join(","),
             index_use = %used,
             index_entries = used.entries,
@@ -312,7 +314,7 @@ fn reply(context: &RequestContext<'_>, found: Found, shows_indexes: bool) -> Res
         headers.insert(NEXT_ROW_KEY, respond::text(&row_key));
     }
     if odata::wants_explanation(context.head) {
-        headers.insert(QUERY_KIND, respond::text(&kind_name(kind, &used, shows_indexes)));
+        headers.insert(QUERY_KIND, HeaderValue::from_static(kind_name(kind, &used, shows_indexes)));
         headers.insert(ROWS_EXAMINED, HeaderValue::from(page.examined));
         headers.insert(ROWS_RETURNED, HeaderValue::from(page.returned));
         headers.insert(KEY_SPANS, HeaderValue::from(spans));

@@ -65,9 +65,17 @@ impl WideRanges {
     ) -> bool {
         let known = self.lock();
         let of_index = known.by_index.get(&(table, index)).map_or(&[][..], Vec::as_slice);
-        of_index.iter().any(|wide| {
-            wide.rows >= rows_max && wide.since.elapsed() < REMEMBERED && wide.is_in(ranges)
-        })
+        of_index.iter().any(|wide| wide.rows >= rows_max && wide.is_young() && wide.is_in(ranges))
+    }
+
+    /// Forgets what is too old to count: bounds are values that somebody asked for.
+    pub(crate) fn forget_old(&self) {
+        let known = &mut *self.lock();
+        known.by_index.retain(|_, of_index| {
+            of_index.retain(Wide::is_young);
+            !of_index.is_empty()
+        });
+        known.bytes = known.by_index.values().flatten().map(Wide::bytes).sum();
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -76,6 +84,10 @@ impl WideRanges {
 }
 
 impl Wide {
+    fn is_young(&self) -> bool {
+        self.since.elapsed() < REMEMBERED
+    }
+
     fn bytes(&self) -> usize {
         let of_bounds = self.bounds.iter().map(|(start, end)| start.len() + end.len());
         size_of::<Self>() + of_bounds.sum::<usize>()
@@ -129,5 +141,23 @@ mod tests {
         let bytes = known.by_index.values().flatten().map(Wide::bytes).sum::<usize>();
         assert_eq!(known.bytes, bytes);
         assert!(known.by_index.values().all(|of_index| of_index.len() <= WIDE_PER_INDEX_MAX));
+    }
+
+    #[test]
+    fn what_is_old_is_forgotten() {
+        let wide = WideRanges::default();
+        wide.remember(TABLE, 1, &[range("b", "d")], 100);
+        wide.remember(TABLE, 2, &[range("b", "d")], 100);
+        for old in wide.lock().by_index.get_mut(&(TABLE, 1)).unwrap() {
+            old.since -= REMEMBERED;
+        }
+        assert!(!wide.knows(TABLE, 1, &[range("b", "d")], 100));
+        wide.remember(TABLE, 2, &[range("f", "g")], 100);
+        wide.forget_old();
+        assert!(wide.knows(TABLE, 2, &[range("b", "d")], 100));
+        let known = wide.lock();
+        assert_eq!(known.by_index.keys().collect::<Vec<_>>(), [&(TABLE, 2)]);
+        let bytes = known.by_index.values().flatten().map(Wide::bytes).sum::<usize>();
+        assert_eq!(known.bytes, bytes);
     }
 }

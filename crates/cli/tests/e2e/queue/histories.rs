@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use super::client::QueueClient;
 use crate::support::{Random, shared};
@@ -10,6 +11,8 @@ use crate::support::{Random, shared};
 const PRODUCERS: usize = 3;
 const CONSUMERS: usize = 5;
 const MESSAGES: usize = 60;
+/// Nothing is asserted about time: this is when a test gives up.
+const GIVE_UP: Duration = Duration::from_secs(120);
 
 /// What is known of a message: how often it was got, and whether somebody has it.
 #[derive(Default)]
@@ -45,7 +48,10 @@ fn consumers_share_messages_and_lose_none() {
             scope.spawn(move || {
                 let client = QueueClient::new(server);
                 let mut random = Random::new(consumer as u64 + 1);
+                let begun = Instant::now();
                 loop {
+                    // Another consumer may have failed, and then nobody brings it to an end.
+                    assert!(begun.elapsed() < GIVE_UP, "{} are gone", gone.lock().unwrap().len());
                     let was_put = is_put.load(Ordering::SeqCst);
                     let count = 1 + random.below(32);
                     let query = format!("?numofmessages={count}&visibilitytimeout=3600");

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use super::client::QueueClient;
-use crate::support::{Client, Launch};
+use crate::support::http::plain_get;
+use crate::support::{ACCOUNT, Client, Launch};
 
 #[test]
 fn both_services_are_told_and_in_the_connection_string() {
@@ -35,6 +36,28 @@ fn services_are_chosen() {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && told.contains("\"blob\""), "{told}");
     }
+}
+
+#[test]
+fn queues_may_be_served_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let launch = Launch::new().args(["--inMemoryPersistence", "--services", "queue"]);
+    let mut command = launch.args(["--queuePort", "0"]).command(folder.path());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut told = String::new();
+    let listening = "Queue service is successfully listening at http://";
+    while !told.contains(listening) {
+        let read = std::io::BufRead::read_line(&mut lines, &mut told).unwrap();
+        assert!(read > 0, "it ended: {told}");
+    }
+    let address = told.split_once(listening).unwrap().1.trim().parse().expect("an address");
+    let answer = plain_get(address, &format!("/{ACCOUNT}?comp=list"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    answer.expect_error(401, "NoAuthenticationInformation");
+    assert!(told.contains("QueueEndpoint=") && !told.contains("TableEndpoint="), "{told}");
+    assert!(!told.contains("Table service"), "{told}");
 }
 
 /// The port of queues is somebody else's: whoever gave the port of tables never asked for queues.

@@ -296,6 +296,11 @@ pub(super) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 fn hidden_messages_appear_and_expired_ones_vanish() {
     let client = shared_client();
     let queue = client.new_queue();
+    let hidden = client.new_queue();
+    client.put(&hidden, "much later", "?visibilitytimeout=600").expect(201);
+    assert!(client.peek(&hidden, 1).is_empty());
+    assert!(client.get_messages(&hidden, "").is_empty());
+    assert_eq!(client.count(&hidden), 1);
     client.put(&queue, "later", "?visibilitytimeout=1").expect(201);
     eventually("it appears", || client.peek(&queue, 1).len() == 1);
     let first = client.get_messages(&queue, "?visibilitytimeout=1").remove(0);
@@ -305,8 +310,14 @@ fn hidden_messages_appear_and_expired_ones_vanish() {
         !again.is_empty()
     });
     assert_eq!((again[0].id.clone(), again[0].dequeue_count), (first.id.clone(), Some(2)));
+    assert!(client.peek(&queue, 1).is_empty(), "it is hidden again");
     client.remove(&queue, &first.id, &first.receipt).expect_error(404, "MessageNotFound");
     let short = client.put_message(&queue, "short", "?messagettl=1");
-    eventually("it vanishes", || client.peek(&queue, 1).is_empty());
+    // One that lives longer stays, so that it is the short life that ends.
+    let long = client.put_message(&queue, "long", "?messagettl=600");
+    eventually("it vanishes", || {
+        let left = client.peek(&queue, 32);
+        left.len() == 1 && left[0].id == long.id
+    });
     client.remove(&queue, &short.id, &short.receipt).expect_error(404, "MessageNotFound");
 }

@@ -1,6 +1,7 @@
 //! The service itself: properties, stats, cross-origin requests, addresses, verbs.
 
 use super::client::{QueueClient, VERSION, document, shared_client};
+use crate::server::admin::{figure, metrics, wait_until};
 use crate::support::{ACCOUNT, Credentials, Launch, encode};
 
 const PROPERTIES: &str = "/?restype=service&comp=properties";
@@ -304,6 +305,7 @@ fn operations_and_depth_are_counted() {
     let server = std::sync::Arc::new(Launch::new().args(["--admin-port", "0"]).start());
     let client = QueueClient::new(&server);
     let queue = client.new_queue();
+    let begun = std::time::Instant::now();
     for _ in 0..3 {
         client.put(&queue, "text", "").expect(201);
     }
@@ -311,15 +313,18 @@ fn operations_and_depth_are_counted() {
     client.put(&other, "text", "?visibilitytimeout=60").expect(201);
     client.get_messages(&queue, "");
     client.get("/missing/messages").expect(404);
-    let figures = crate::support::http::plain_get(server.admin_address().unwrap(), "/metrics");
-    let figures = figures.text();
+    let figures = wait_until("a message that has waited a second", || {
+        let figures = metrics(&server);
+        let seconds: u64 = figure(&figures, "tavola_queue_oldest_message_seconds");
+        assert!(seconds <= begun.elapsed().as_secs() + 1, "{seconds}");
+        (seconds >= 1).then_some(figures)
+    });
     for line in [
-        "tavola_requests_total{service=\"queue\",operation=\"PutMessage\",class=\"2xx\"} 4",
-        "tavola_requests_total{service=\"queue\",operation=\"GetMessages\",class=\"2xx\"} 1",
-        "tavola_requests_total{service=\"queue\",operation=\"GetMessages\",class=\"4xx\"} 1",
-        "tavola_queue_messages 4",
-        "tavola_queue_messages_max 3",
-        "tavola_queue_oldest_message_seconds ",
+        "tavola_requests_total{service=\"queue\",operation=\"PutMessage\",class=\"2xx\"} 4\n",
+        "tavola_requests_total{service=\"queue\",operation=\"GetMessages\",class=\"2xx\"} 1\n",
+        "tavola_requests_total{service=\"queue\",operation=\"GetMessages\",class=\"4xx\"} 1\n",
+        "tavola_queue_messages 4\n",
+        "tavola_queue_messages_max 3\n",
     ] {
         assert!(figures.contains(line), "{line} in {figures}");
     }

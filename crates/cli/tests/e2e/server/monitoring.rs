@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::admin::{figure, metrics, plain_get, wait_until};
+use crate::support::client::unused_name;
 use crate::support::{Client, Launch, Server};
+use crate::table::indexes::build;
 
 fn start(launch: Launch) -> (Arc<Server>, Client) {
     let server = Arc::new(launch.args(["--admin-port", "0"]).start());
@@ -76,6 +78,47 @@ fn every_metric_that_is_named_exists() {
     }
 }
 
+/// The values of a label of a metric.
+fn label_values<'m>(metrics: &'m str, name: &str, label: &str) -> BTreeSet<&'m str> {
+    let series = metrics.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('{'));
+    let begin = format!("{label}=\"");
+    series
+        .filter_map(|labels| labels.split_once(&begin)?.1.split_once('"').map(|(value, _)| value))
+        .collect()
+}
+
+/// What a label says stands on the pages that explain it: in the line of its metric, or in a table of reasons.
+#[test]
+fn every_value_of_a_label_is_explained() {
+    let (server, _) = start(Launch::new());
+    let metrics = metrics(&server);
+    let page = |name: &str| {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        std::fs::read_to_string(docs.join(name)).unwrap()
+    };
+    let (operations, indexes) = (page("operations.md"), page("indexes.md"));
+    for (name, label, count) in
+        [("tavola_queries_total", "kind", 5), ("tavola_index_queries_total", "use", 5)]
+    {
+        let row = operations.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        let values = label_values(&metrics, name, label);
+        assert!(values.len() >= count, "{name}: {values:?}");
+        for value in values {
+            let words = format!(" {value}");
+            assert!(row.unwrap().contains(&words), "docs/operations.md: {name} {value}");
+        }
+    }
+    for (name, text, count) in
+        [("tavola_refusals_total", &operations, 15), ("tavola_index_fallbacks_total", &indexes, 7)]
+    {
+        let values = label_values(&metrics, name, "reason");
+        assert!(values.len() >= count, "{name}: {values:?}");
+        for value in values {
+            assert!(text.contains(&format!("`{value}`")), "{name}: no page explains {value}");
+        }
+    }
+}
+
 #[test]
 fn the_dashboard_is_json_with_expressions() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ops/grafana/tavola.json");
@@ -100,8 +143,19 @@ fn figures_of_engine_and_queries() {
     client.matches(&table, "PartitionKey eq 'p' and RowKey eq '1'");
     client.matches(&table, "PartitionKey eq 'p'");
     client.query(&table, &[]).send().expect(200);
+    // One page by an index, and one of the index itself.
+    let view = unused_name();
+    build(&client, &table, "ByTown", &json!({"Keys": "Town?", "BrowseAs": view}));
+    client.matches(&table, "Town eq 'Redmond'");
+    assert_eq!(client.matches(&view, "").len(), 3);
     let metrics = metrics(&server);
     for line in [
+        "tavola_queries_total{kind=\"index\"} 2\n".to_owned(),
+        "tavola_index_queries_total{use=\"ordered\"} 1\n".to_owned(),
+        "tavola_index_queries_total{use=\"browsed\"} 1\n".to_owned(),
+        "tavola_index_fallbacks_total{reason=\"too-wide\"} 0\n".to_owned(),
+        "tavola_index_entries_examined_total 3\n".to_owned(),
+        "tavola_index_orphans_total 0\n".to_owned(),
         "tavola_queries_total{kind=\"point\"} 1\n".to_owned(),
         "tavola_queries_total{kind=\"partition scan\"} 1\n".to_owned(),
         "tavola_queries_total{kind=\"table scan\"} 1\n".to_owned(),

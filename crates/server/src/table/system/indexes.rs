@@ -4,7 +4,6 @@
 //! are the definition; the other properties are the server's, and what a client sends for them is ignored, so that one
 //! may write back what it has read. A property that is none of these is refused: a misspelt name must not pass.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tavola_wire::explain::NO_INDEX;
@@ -19,7 +18,7 @@ use crate::error::{Result, corrupt, storage_failure};
 use crate::storage;
 use crate::storage::features::Feature;
 use crate::storage::index::{IndexRegistry, IndexState, definitions};
-use crate::storage::layout::{AccountId, IndexRecord, TableRecord};
+use crate::storage::layout::{AccountId, IndexRecord, TableId, TableRecord};
 use crate::table::change_set::Refused;
 use crate::table::entity_change::{Applied, ChangeKind, EntityChange};
 use crate::table::errors::in_table;
@@ -89,15 +88,14 @@ pub(super) async fn commit(
     let declared = catalogue
         .change_schema(account, &table, move |record| {
             let told = declaration.apply(record)?;
-            Ok::<_, Failure>((told, declaration.verifications()))
+            Ok::<_, Failure>((told, declaration.verifications(record)))
         })
         .await;
     let (applied, verifications) = declared.map_err(|failure| failure.0)?;
-    for index in verifications {
-        // What was declared is committed: it is not answered with an error of what comes after it.
-        if let Err(error) = request_verification(context, &table, &index).await {
-            tracing::warn!(table, index, %error, "an index cannot be verified now");
-        }
+    for verification in verifications {
+        let Verification { table: id, number, name } = verification;
+        catalogue.indexes().statistics.of(id, number).begin_verification();
+        catalogue.indexes().add_verification(account, &table, &name);
     }
     if applied.iter().any(|applied| applied.entity.is_none()) {
         // The drop is done: what is left of it, the builder does otherwise.
@@ -113,19 +111,11 @@ pub(super) fn is_listed(registry: &IndexRegistry, account: AccountId) -> bool {
     registry.has_indexes(account)
 }
 
-async fn request_verification(
-    context: &RequestContext<'_>,
-    table: &str,
-    index: &str,
-) -> Result<()> {
-    let (catalogue, account) = (&context.state.catalogue, context.account.id);
-    let record = catalogue.table_record(account, table).await.map_err(in_table)?;
-    if let Some(found) = definitions::latest(&record.indexes, index) {
-        let statistics = catalogue.indexes().statistics.of(record.id, found.number);
-        statistics.begin_verification();
-        catalogue.indexes().add_verification(account, table, index);
-    }
-    Ok(())
+/// An index that is to be compared with its entities.
+struct Verification {
+    table: TableId,
+    number: u16,
+    name: String,
 }
 
 /// The changes of a request, to be laid on the record of the table.
@@ -224,8 +214,9 @@ impl Declaration {
         Ok(Applied { timestamp: declared.changed, entity })
     }
 
-    /// The indexes that are to be verified, because the request says so.
-    fn verifications(&self) -> BTreeSet<String> {
+    /// The indexes that are to be verified, because the request says so. Known with the record that is committed: nothing
+    /// can fail then that would leave what an earlier verification has said.
+    fn verifications(&self, record: &TableRecord) -> Vec<Verification> {
         let is_asked = |change: &&EntityChange| {
             change.body().is_some_and(|body| {
                 let mut properties = body.properties().filter_map(Result::ok);
@@ -234,7 +225,15 @@ impl Declaration {
                 })
             })
         };
-        self.changes.iter().filter(is_asked).map(|change| change.row_key.clone()).collect()
+        let asked = self.changes.iter().filter(is_asked);
+        asked
+            .filter_map(|change| definitions::latest(&record.indexes, &change.row_key))
+            .map(|index| Verification {
+                table: record.id,
+                number: index.number,
+                name: index.name.clone(),
+            })
+            .collect()
     }
 }
 

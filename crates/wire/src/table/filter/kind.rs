@@ -17,7 +17,7 @@ pub enum QueryKind {
 
 impl QueryKind {
     /// The word in headers, logs and metrics.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Point => "point",
             Self::Range => "range",

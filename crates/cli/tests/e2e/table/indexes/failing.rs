@@ -60,6 +60,19 @@ fn an_index_with_a_row_without_its_entity_is_used_no_more() {
     client.insert(&view, &row).expect_error(403, "InsufficientAccountPermissions");
     client.get(format!("/{view}?comp=acl")).send().expect(200);
 
+    // A verification tells whoever may read about indexes how many rows are wrong, and neither keys nor values.
+    let told = verify(&client, &table, "Copies");
+    assert!(told.starts_with("1 differences, 49 entries expected, 50 found"), "{told}");
+    let (is_done, printed) = command_line(&client, &["verify", &table, "Copies"]);
+    assert!(!is_done && printed.contains(&told), "{printed}");
+    let shown = command_line(&client, &["show", &table, "Copies"]).1;
+    let listed = client.query(INDEXES, &[]).send().expect(200);
+    for text in [&told, &printed, &shown, listed.text()] {
+        assert!(!text.contains("example.com") && !text.contains("00003"), "{text}");
+    }
+    let state = index(&client, &table, "Copies")["State"].clone();
+    assert_eq!(state, "Readable", "a verification alone decides nothing");
+
     // It stays so, writers have no trouble with it, and another declaration mends it.
     server.crash_and_restart();
     assert_eq!(index(&client, &table, "ByTown")["State"], "Failed");

@@ -46,7 +46,7 @@ fn definitions_reach_their_limits_and_do_not_pass_them() {
         let refused = refused.expect_error(400, "InvalidInput");
         assert!(refused.text().contains(words), "{words}: {}", refused.text());
     }
-    wait_until_gone(&client, &table, "Passed");
+    assert_gone(&client, &table, "Passed");
 }
 
 /// Values count for the order with their first 512 bytes, and are compared as a whole.

@@ -92,8 +92,9 @@ pub(crate) fn command_line(client: &Client, arguments: &[&str]) -> (bool, String
     (output.status.success(), text(&output.stdout) + &text(&output.stderr))
 }
 
-/// Waits until nothing of a dropped index is left.
-pub(crate) fn wait_until_gone(client: &Client, table: &str, name: &str) {
+/// Asserts that there is no such index. Whether its rows are swept is what `tavola check` says.
+#[track_caller]
+pub(crate) fn assert_gone(client: &Client, table: &str, name: &str) {
     client.get(entity_path(INDEXES, table, name)).send().expect(404);
 }
 

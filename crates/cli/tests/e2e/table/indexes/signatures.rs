@@ -46,6 +46,8 @@ fn rows_outside_the_range_are_not_there() {
         }
         assert_ne!(page.header("x-tavola-query-kind"), Some("index"));
         assert_eq!(page.header("x-tavola-rows-returned"), Some("10"));
+        // The index is used though nothing is said of it: the partition has a hundred rows.
+        assert_eq!(page.header("x-tavola-rows-examined"), Some("10"), "{filter}");
     }
     // The view has a name of its own, which this signature does not open.
     let answer = reader.query(&view, &[]).send();

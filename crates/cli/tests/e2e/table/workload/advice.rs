@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{printed, run};
+use crate::server::admin::metrics;
 use crate::support::client::{FULL, NONE, values};
 use crate::support::{Batch, Client, Launch};
+use crate::table::indexes::build;
 
 /// Customers in shards by a hash, as the pattern has them: eight shards of a hundred.
 const SHARDS: usize = 8;
@@ -129,32 +131,73 @@ fn what_tells_few_rows_apart_is_not_proposed() {
     assert_eq!(advice(&client, "").len(), 1);
 }
 
+/// Asks in every way that leaves something behind, and looks at all that is left: also where nothing goes well, and where
+/// everything is logged.
 #[test]
 fn no_literal_of_a_filter_is_kept() {
-    let server =
-        Arc::new(Launch::new().args(["--inMemoryPersistence", "--slow-query-ms", "0"]).start());
+    let launch = Launch::new().env("TAVOLA_LOG", "debug").args(["--admin-port", "0"]);
+    let server = Arc::new(launch.args(["--inMemoryPersistence", "--slow-query-ms", "0"]).start());
     let client = Client::new(&server);
     customers(&client);
-    ask(
-        &client,
-        |number| format!("Town eq 'Redmond{number}' and Email ne 'secret{number}@example.org'"),
-        None,
-    );
-    ask(
-        &client,
-        |number| format!("not (Town eq 'Redmond{number}') and LastName eq 'Smith{number}'"),
-        None,
-    );
+    let ask_all = || {
+        for filter in [
+            "Town eq 'Redmond{}' and Email ne 'secret{}@example.org'",
+            "not (Town eq 'Redmond{}') and LastName eq 'Smith{}'",
+            "Age eq 4711471{} or Balance gt 98765432{}L or Share lt 0.3141592{}",
+            "Code eq guid'c9da6455-213d-42c9-9a79-3e9149a578{}' and Raw ne X'decade{}'",
+            "Born gt datetime'1912-06-23T00:00:{}Z'",
+        ] {
+            ask(&client, |number| filter.replace("{}", &format!("{:02}", number + 10)), None);
+        }
+    };
+    ask_all();
     let page = client.query("TavolaAdvice", &[]).send().expect(200);
     assert!(page.text().contains("Email ne <String>"), "{}", page.text());
+
+    // With indexes, one of which is read as a table.
+    let by_town = json!({"Keys": "Town", "BrowseAs": "CustomersByTown"});
+    build(&client, "Customers", "ByTown", &by_town);
+    build(&client, "Customers", "ByAge", &json!({"Keys": "Age,Balance", "Include": "Email"}));
+    ask_all();
+    assert_eq!(client.matches("CustomersByTown", "PartitionKey eq 'Redmond7'").len(), 8);
+    client.matches("CustomersByTown", "PartitionKey gt 'Redmond7' and Email ge 'secret'");
+    // What is refused is told to the client, word by word, and to nobody else.
+    let refused = client.query("Customers", &[("$filter", "Town eq 'Redmond' and")]).send();
+    let told = refused.expect(400).text().to_owned();
+    assert!(told.contains("Redmond"), "{told}");
+    client.query("Customers", &[("$filter", "Town eq Redmond7")]).send().expect(501);
+    let wrong = json!({"Keys": "Town", "Filter": "Town eq 'Redmond' and"});
+    client.put("TavolaIndexes", ("Customers", "Wrong"), &wrong).send().expect(400);
+    client.insert("Customers", &json!({"PartitionKey": "Redmond/7", "RowKey": ""})).expect(400);
+    let date = json!({"PartitionKey": "p", "RowKey": "r", "At": "Redmond", "At@odata.type": "Edm.DateTime"});
+    client.insert("Customers", &date).expect(400);
+
+    let log = server.log();
+    assert!(log.contains("slow query") && log.contains("kind=\"index\""), "{log}");
+    assert!(log.matches("request refused").count() >= 5, "{log}");
     let all = [
         page.text().to_owned(),
+        client.query("TavolaAdvice", &[]).send().expect(200).text().to_owned(),
+        client.query("TavolaIndexes", &[]).send().expect(200).text().to_owned(),
         printed(&client, &["advise", "--all"]),
         printed(&client, &["advise", "--all", "--json"]),
-        server.log(),
+        metrics(&server),
+        log,
+    ];
+    let literals = [
+        "Redmond",
+        "Smith",
+        "secret",
+        "example.org",
+        "4711471",
+        "98765432",
+        "3141592",
+        "c9da6455",
+        "decade",
+        "1912-06-23",
     ];
     for text in all {
-        for literal in ["Redmond", "Smith", "secret", "example.org"] {
+        for literal in literals {
             assert!(!text.contains(literal), "{literal}: {text}");
         }
     }
