@@ -2,7 +2,8 @@
 //!
 //! The rules are those of `docs/format.md`: every key has a family and parses, every id was given out, names
 //! stand under themselves, every entity belongs to a table that exists or awaits the sweeper and every message to such a
-//! queue, texts and headers of messages go together, and every value decodes to its last byte.
+//! queue, texts and headers of messages go together, every value decodes to its last byte, and what is in use is in the list
+//! of features.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -12,16 +13,15 @@ use bytes::Bytes;
 use tavola_engine::{CheckedRows, FilesReport, FolderCheck, KeyRange, OpenError, Visitor};
 use tavola_wire::Ticks;
 use tavola_wire::queue::QueueName;
-use tavola_wire::queue::message::TEXT_BYTES_MAX;
 use tavola_wire::table::names::{TableName, key_problem};
 use tavola_wire::table::stored::{EntityRef, check_entity as check_limits, check_name};
 use tavola_wire::xml::acl;
 
 use super::check_indexes::IndexCheck;
+use super::check_queues::QueueCheck;
 use super::problems::Problems;
-use crate::storage::features;
+use crate::storage::features::{self, Feature};
 use crate::storage::index::sketch::Sketch;
-use crate::storage::layout::message::{Header, HeaderText, decode_text};
 use crate::storage::layout::{
     AccountId, BuildRecord, Dropped, Family, Key, KeyError, QueueRecord, Record, ResourceId,
     StoreId, TableId, TableRecord, account, mark, properties, sequence,
@@ -104,7 +104,7 @@ fn check_rows(rows: &CheckedRows, report: &mut CheckReport, progress: Progress) 
     report.accounts = found.accounts.len() as u64;
     report.tables = found.tables.len() as u64;
     report.dropped_tables = found.dropped.len() as u64;
-    report.queues = found.queues.len() as u64;
+    report.queues = found.queues.stores().count() as u64;
     for range in &belonging {
         found = match rows.scan(range, found) {
             Ok(found) => found.at_the_end(),
@@ -114,8 +114,8 @@ fn check_rows(rows: &CheckedRows, report: &mut CheckReport, progress: Progress) 
         };
     }
     report.entities = found.entities;
-    report.messages = found.messages;
-    found.compare_texts();
+    report.messages = found.queues.messages;
+    found.queues.compare_texts(&mut found.problems);
     let dropped = std::mem::take(&mut found.dropped);
     let is_dropped = move |id| dropped.contains(&id);
     report.index_rows = found.indexes.check_rows(rows, is_dropped, &mut found.problems);
@@ -138,12 +138,12 @@ struct Rows {
     indexes: IndexCheck,
     /// Builds of indexes: table and number, with the keys of the rows.
     builds: Vec<(TableId, u16, Vec<u8>)>,
-    /// Keys of the rows of queues.
-    queues: HashMap<StoreId, Vec<u8>>,
+    queues: QueueCheck,
+    /// The features in use; `None` if the list cannot be read.
+    features: Option<Vec<Feature>>,
+    /// Features with the key of the first row that needs each.
+    needs: Vec<(Feature, Vec<u8>)>,
     entities: u64,
-    messages: u64,
-    /// Headers that say of a text in a row of its own, less such rows, by queue.
-    texts_missing: HashMap<StoreId, i64>,
     problems: Problems,
     last_key: Vec<u8>,
     progress: Progress,
@@ -177,10 +177,10 @@ impl Rows {
             dropped: HashSet::new(),
             indexes: IndexCheck::default(),
             builds: Vec::new(),
-            queues: HashMap::new(),
+            queues: QueueCheck::default(),
+            features: Some(Vec::new()),
+            needs: Vec::new(),
             entities: 0,
-            messages: 0,
-            texts_missing: HashMap::new(),
             problems: Problems::default(),
             last_key: Vec::new(),
             progress,
@@ -216,8 +216,11 @@ impl Rows {
                 self.builds.push((table, number, key.to_vec()));
                 BuildRecord::decode(value).map(drop).ok_or("the state of a build cannot be read")
             }
-            Key::Features if features::read(value).is_some() => Ok(()),
-            Key::Features => Err("it names a feature that this version does not know"),
+            Key::Features => {
+                self.features = features::read(value);
+                let is_known = self.features.is_some();
+                is_known.then_some(()).ok_or("it names a feature that this version does not know")
+            }
             Key::Queue { account, name } => self.check_queue(key, account, name, value),
             Key::ClockMark => {
                 let mark = mark::decode_clock(value).filter(|mark| is_moment(*mark));
@@ -225,24 +228,16 @@ impl Rows {
             }
             Key::LowMark { store } => {
                 self.belongs_to_queue(store)?;
-                mark::decode_low(value).map(drop).ok_or("it is no mark of a queue")
+                self.queues.check_low_mark(store, value)
             }
-            Key::Message { store, .. } => {
-                self.messages += 1;
+            Key::Message { store, place } => {
+                self.queues.messages += 1;
                 self.belongs_to_queue(store)?;
-                let header = Header::decode(value).ok_or("the header of a message is damaged")?;
-                if matches!(header.text, HeaderText::Row(_)) {
-                    *self.texts_missing.entry(store).or_default() += 1;
-                }
-                let is_sound = is_moment(header.inserted) && header.text_bytes() <= TEXT_BYTES_MAX;
-                is_sound.then_some(()).ok_or("the header of a message is out of range")
+                self.queues.check_header(store, place, value)
             }
-            Key::MessageText { store, .. } => {
+            Key::MessageText { store, expires, id } => {
                 self.belongs_to_queue(store)?;
-                *self.texts_missing.entry(store).or_default() -= 1;
-                let text = decode_text(&Bytes::copy_from_slice(value));
-                let is_text = text.is_some_and(|text| std::str::from_utf8(&text).is_ok());
-                is_text.then_some(()).ok_or("the text of a message is damaged")
+                self.queues.check_text(store, expires, id, value)
             }
             Key::Entity { table, partition_key, row_key } => {
                 self.count_entity();
@@ -285,6 +280,9 @@ impl Rows {
         if !is_moment(record.created) {
             return Err("its time of creation is out of range");
         }
+        if !record.indexes.is_untouched() || record.view.is_some() {
+            self.need(Feature::Index, key);
+        }
         self.indexes.see(key, &record)?;
         if !record.policies.is_empty() {
             acl::parse(&record.policies).map_err(|_| "its access policies cannot be read")?;
@@ -302,9 +300,8 @@ impl Rows {
         self.account_uses.push((account, key.to_vec()));
         let record = QueueRecord::decode(value).ok_or("its queue record cannot be read")?;
         self.ids.push((record.store.0, key.to_vec()));
-        if self.queues.insert(record.store, key.to_vec()).is_some() {
-            return Err("two queues have the same id");
-        }
+        self.need(Feature::Queue, key);
+        self.queues.see(key, record.store)?;
         QueueName::parse(name).map_err(|_| "its name is not legal")?;
         if !is_moment(record.created) {
             return Err("its time of creation is out of range");
@@ -313,9 +310,15 @@ impl Rows {
         Ok(())
     }
 
+    /// Notes that a row is of a feature, which has to be in the list then.
+    fn need(&mut self, feature: Feature, key: &[u8]) {
+        if self.needs.iter().all(|(other, _)| *other != feature) {
+            self.needs.push((feature, key.to_vec()));
+        }
+    }
+
     fn belongs_to_queue(&self, store: StoreId) -> Result<(), &'static str> {
-        let is_known =
-            self.queues.contains_key(&store) || self.dropped.contains(&ResourceId::from(store));
+        let is_known = self.queues.has(store) || self.dropped.contains(&ResourceId::from(store));
         is_known.then_some(()).ok_or("it belongs to no queue")
     }
 
@@ -361,29 +364,24 @@ impl Rows {
         }
         self.indexes.compare_views(&mut self.problems);
         let tables = self.tables.iter().map(|(id, key)| (ResourceId::from(*id), key));
-        let queues = self.queues.iter().map(|(id, key)| (ResourceId::from(*id), key));
+        let queues = self.queues.stores().map(|(id, key)| (ResourceId::from(id), key));
         for (id, key) in tables.chain(queues) {
             if self.dropped.contains(&id) || self.accounts.contains(&AccountId(id.0)) {
                 self.problems.add(key, "its id also stands for something else");
             }
         }
-        for (id, key) in &self.queues {
-            if self.tables.contains_key(&TableId(id.0)) {
+        for (StoreId(id), key) in self.queues.stores() {
+            if self.tables.contains_key(&TableId(id)) {
                 self.problems.add(key, "its id also stands for something else");
             }
         }
-    }
-
-    /// Of a queue that exists, each header with a text elsewhere has that text, and no text is left over.
-    fn compare_texts(&mut self) {
-        for (store, missing) in &self.texts_missing {
-            if let Some(key) = self.queues.get(store).filter(|_| *missing != 0) {
-                let problem = match *missing {
-                    1.. => format!("{missing} of its messages have no text"),
-                    _ => format!("{} texts of its messages are left over", -missing),
-                };
-                self.problems.add(key, &problem);
-            }
+        let Some(features) = &self.features else { return };
+        for (feature, key) in self.needs.iter().filter(|(needed, _)| !features.contains(needed)) {
+            let name = feature.name();
+            let problem = format!(
+                "the list of features in use does not say `{name}`: other versions would not keep it in order"
+            );
+            self.problems.add(key, &problem);
         }
     }
 }
@@ -406,7 +404,7 @@ fn check_entity(partition_key: &str, row_key: &str, value: &[u8]) -> Result<(), 
     check_limits(partition_key, row_key, entity).map_err(|_| "it is too large")
 }
 
-fn is_moment(moment: Ticks) -> bool {
+pub(super) fn is_moment(moment: Ticks) -> bool {
     (Ticks::MIN..=Ticks::MAX).contains(&moment)
 }
 

@@ -9,7 +9,9 @@ use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
 
 use super::*;
 use crate::storage::index::definitions;
-use crate::storage::layout::message::{MessageKeys, Moment, Place};
+use crate::storage::layout::message::{
+    Header, HeaderText, MessageKeys, Moment, Place, encode_text,
+};
 use crate::storage::layout::{EntityKeys, IndexKeys, IndexState, Kind, entity_key_of};
 
 struct Put(Vec<(Bytes, Bytes)>);
@@ -183,7 +185,90 @@ fn indexed() -> Vec<(Bytes, Bytes)> {
     rows.push((index_row("p", "r"), Bytes::from_static(b"\x01")));
     let build = BuildRecord { is_done: true, ..BuildRecord::default() };
     rows.push((Key::IndexBuild { table: TableId(2), number: 1 }.encode(), build.encode()));
+    rows.push((Key::Features.encode(), features::list(&[Feature::Index])));
     rows
+}
+
+const QUEUE: MessageKeys = MessageKeys(StoreId(4));
+
+fn place(visible: u64) -> Place {
+    Place { visible: Moment(visible), id: MessageId([7; 16]) }
+}
+
+/// A header with a text in a row of its own.
+fn header(visible: u64, expires: u64, length: u32) -> (Bytes, Bytes) {
+    let (inserted, expires) = (Ticks::MIN_STORED, Moment(expires));
+    let text = HeaderText::Row(length);
+    let header = Header { inserted, expires, dequeue_count: 0, is_updated: false, text };
+    (QUEUE.header(place(visible)), header.encode())
+}
+
+fn text(expires: u64, length: usize) -> (Bytes, Bytes) {
+    (QUEUE.text(Moment(expires), MessageId([7; 16])), encode_text(&vec![b'x'; length]))
+}
+
+/// A queue with two messages, where the first is at the mark.
+fn queued() -> Vec<(Bytes, Bytes)> {
+    let mut rows = sound();
+    rows[0].1 = sequence::encode(5);
+    rows.push((Key::Features.encode(), features::list(&[Feature::Queue])));
+    rows.push((queue_key(1, "orders"), queue(4)));
+    rows.push((Key::LowMark { store: StoreId(4) }.encode(), mark::encode_low(place(10))));
+    rows.extend([header(10, 70, 300), text(70, 300), header(20, 90, 400), text(90, 400)]);
+    rows
+}
+
+#[test]
+fn messages_that_agree_with_their_texts_are_sound() {
+    let report = report(queued());
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!((report.queues, report.messages), (1, 2));
+}
+
+#[test]
+fn messages_that_do_not_agree_with_their_texts_are_told() {
+    let but = |without: (Bytes, Bytes), with: Option<(Bytes, Bytes)>| {
+        let others = queued().into_iter().filter(move |(key, _)| *key != without.0);
+        others.chain(with).collect::<Vec<_>>()
+    };
+    for (rows, expected) in [
+        (but(text(70, 300), None), "1 of its messages have no text"),
+        (but(header(10, 70, 300), None), "1 texts of its messages are left over"),
+        // One of each.
+        (but(text(70, 300), Some(text(71, 300))), "missing, and as many are left over"),
+        (but(text(70, 300), Some(text(70, 301))), "missing, and as many are left over"),
+        (but(header(10, 70, 300), Some(header(9, 70, 300))), "it lies before the mark"),
+    ] {
+        let report = report(rows);
+        assert_eq!(report.problem_count(), 1, "{report:?}");
+        assert!(report.row_problems[0].contains(expected), "{expected}: {report:?}");
+    }
+}
+
+/// An older version, which does not know the feature, would serve the folder.
+#[test]
+fn a_feature_that_is_not_in_the_list_is_told() {
+    let unlisted = |mut rows: Vec<(Bytes, Bytes)>| {
+        rows.retain(|(key, _)| *key != Key::Features.encode());
+        rows
+    };
+    let listed = |rows, feature| {
+        let mut rows = unlisted(rows);
+        rows.push((Key::Features.encode(), features::list(&[feature])));
+        rows
+    };
+    for (rows, name, key) in [
+        (unlisted(queued()), "queue", queue_key(1, "orders")),
+        (listed(queued(), Feature::Index), "queue", queue_key(1, "orders")),
+        (unlisted(indexed()), "index", table_key(1, "people")),
+        (listed(indexed(), Feature::Queue), "index", table_key(1, "people")),
+    ] {
+        let report = report(rows);
+        assert_eq!(report.problem_count(), 1, "{report:?}");
+        let told = &report.row_problems[0];
+        assert!(told.contains(&format!("does not say `{name}`")), "{told}");
+        assert!(told.contains(&key.escape_ascii().to_string()), "{told}");
+    }
 }
 
 /// The row of an entity whose `A` is 7.

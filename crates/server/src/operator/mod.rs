@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 mod check_indexes;
+mod check_queues;
 mod problems;
 pub(crate) mod salvage;
 mod salvaged_messages;
