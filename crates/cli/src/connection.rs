@@ -28,12 +28,13 @@ impl ConnectionOptions {
     /// A client for the tables of the account.
     pub(crate) fn tables(&self) -> anyhow::Result<blocking::TableServiceClient> {
         let text = self.text()?;
-        let client = if text.starts_with("http://") || text.starts_with("https://") {
-            TableServiceClient::from_sas_url(&text, None)
+        let builder = TableServiceClient::builder().max_retries(RETRIES);
+        let builder = if text.starts_with("http://") || text.starts_with("https://") {
+            builder.sas_url(&text)
         } else {
-            TableServiceClient::builder().connection_string(&text).max_retries(RETRIES).build()
+            builder.connection_string(&text)
         };
-        let client = client.context("the connection cannot be used")?;
+        let client = builder.build().context("the connection cannot be used")?;
         Ok(blocking::TableServiceClient::new(client)?)
     }
 
@@ -49,11 +50,11 @@ impl ConnectionOptions {
             let text = std::fs::read_to_string(path);
             return Ok(text.with_context(|| format!("cannot read {path}"))?.trim().to_owned());
         }
-        if given.contains("AccountKey=") {
+        if given.contains("AccountKey=") || given.contains("sig=") {
             // Nobody has to be listening.
             let _ = writeln!(
                 std::io::stderr(),
-                "Warning: the key can be seen in the list of processes; use env:NAME or @FILE"
+                "Warning: the secret can be seen in the list of processes; use env:NAME or @FILE"
             );
         }
         Ok(given.clone())

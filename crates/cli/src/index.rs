@@ -10,7 +10,7 @@ use tavola_client::{
 };
 
 use crate::connection::ConnectionOptions;
-use crate::system_table::{number, print_json, print_lines, text};
+use crate::system_table::{cannot_read, number, print_json, print_lines, text};
 use crate::text_table::{Cell, TextTable};
 
 /// The table that indexes are declared in.
@@ -27,7 +27,7 @@ pub(crate) struct IndexOptions {
 
 #[derive(Debug, Subcommand)]
 enum IndexCommand {
-    /// Declare an index, or change one
+    /// Declare an index, or replace the whole definition of one
     Create(CreateOptions),
     /// The indexes of the account, or of a table
     List(ListOptions),
@@ -58,20 +58,23 @@ struct CreateOptions {
     #[arg(long)]
     keys: String,
     /// Properties that the index has copies of, or `*` for all
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", hide_default_value = true)]
     include: String,
     /// Only entities that match, for example `Status eq 'open'`
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", hide_default_value = true)]
     filter: String,
     /// No two entities may have the same values
     #[arg(long)]
     unique: bool,
     /// A name under which the index can be read as a table
-    #[arg(long, value_name = "TABLE", default_value = "")]
+    #[arg(long, value_name = "TABLE", default_value = "", hide_default_value = true)]
     browse_as: String,
     /// Return when the index can be used
     #[arg(long)]
     wait: bool,
+    /// Give up waiting after this many seconds; the index is built all the same
+    #[arg(long, default_value_t = 3600, value_name = "SECONDS", requires = "wait")]
+    timeout: u64,
 }
 
 #[derive(Args, Debug)]
@@ -114,10 +117,10 @@ impl NamedIndex {
         match client.get_entity::<Entity>(&self.table, &self.name, None) {
             Ok(entity) => return Ok(entity.value),
             Err(error) if error.code() == Some(ErrorCode::ResourceNotFound) => {}
-            Err(error) => return Err(error).context("cannot read the index"),
+            Err(error) => return Err(cannot_read(error, TABLE)),
         }
         for entity in client.query_entities::<Entity>(None) {
-            let entity = entity.context("cannot read the indexes")?.value;
+            let entity = entity.map_err(|error| cannot_read(error, TABLE))?.value;
             if self.table.eq_ignore_ascii_case(entity.partition_key())
                 && self.name == entity.row_key()
             {
@@ -144,17 +147,48 @@ fn create(options: &CreateOptions) -> anyhow::Result<()> {
     let declare = |service: TableServiceClient| async move {
         service.indexes()?.declare(table, name, &spec, None).await
     };
-    connection.tables()?.run(declare)?.context("the index is not declared")?;
-    if options.wait { wait(&options.index, &options.index.client()?) } else { Ok(()) }
+    let client = options.index.client()?;
+    match connection.tables()?.run(declare)? {
+        Ok(()) => {}
+        // Either table may be meant.
+        Err(error) if error.code() == Some(ErrorCode::TableNotFound) && has_indexes(&client) => {
+            bail!("there is no table {table}")
+        }
+        Err(error) => return Err(cannot_read(error, TABLE).context("the index is not declared")),
+    }
+    let until = Instant::now() + Duration::from_secs(options.timeout);
+    wait(&options.index, &client, until, options.wait)
 }
 
-fn wait(index: &NamedIndex, client: &TableClient) -> anyhow::Result<()> {
+/// Whether the service has the table that indexes are declared in.
+fn has_indexes(client: &TableClient) -> bool {
+    client.query_entities::<Entity>(None).next().is_none_or(|first| first.is_ok())
+}
+
+/// Waits until the index can be used, or only sees to it that the service has taken it for one.
+fn wait(
+    index: &NamedIndex,
+    client: &TableClient,
+    until: Instant,
+    is_built: bool,
+) -> anyhow::Result<()> {
     loop {
         let entity = index.get(client)?;
         match text(&entity, "State") {
-            "Building" => std::thread::sleep(ASK_AGAIN),
-            "Failed" => bail!("the index cannot be built: {}", text(&entity, "Error")),
-            _ => return Ok(()),
+            "Readable" => return Ok(()),
+            "Failed" => bail!(
+                "the index cannot be built: {} {}",
+                text(&entity, "Error"),
+                text(&entity, "Note")
+            ),
+            "" => bail!(
+                "the service says nothing of the index: {TABLE} is a plain table there, and nothing is built"
+            ),
+            _ if !is_built => return Ok(()),
+            _ if Instant::now() >= until => {
+                bail!("the index is still being built; `tavola index show` tells how far it is")
+            }
+            _ => std::thread::sleep(ASK_AGAIN),
         }
     }
 }
@@ -162,7 +196,7 @@ fn wait(index: &NamedIndex, client: &TableClient) -> anyhow::Result<()> {
 fn list(options: &ListOptions) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for entity in client(&options.connection)?.query_entities::<Entity>(None) {
-        let entity = entity.context("cannot read the indexes")?.value;
+        let entity = entity.map_err(|error| cannot_read(error, TABLE))?.value;
         let table = options.table.as_ref();
         if table.is_none_or(|table| table.eq_ignore_ascii_case(entity.partition_key())) {
             rows.push(entity);

@@ -29,12 +29,7 @@ impl ReadOptions {
         let table = self.connection.tables()?.table_client(name)?;
         let mut rows = Vec::new();
         for entity in table.query_entities::<Entity>(None) {
-            let entity = entity.map_err(|error| match error.code() {
-                Some(ErrorCode::TableNotFound) => anyhow::Error::new(error).context(format!(
-                    "the service has no table {name}: it is no Tavola, or an older one"
-                )),
-                _ => anyhow::Error::new(error).context(format!("cannot read the table {name}")),
-            })?;
+            let entity = entity.map_err(|error| cannot_read(error, name))?;
             let is_meant = self
                 .table
                 .as_ref()
@@ -45,6 +40,17 @@ impl ReadOptions {
         }
         Ok(rows)
     }
+}
+
+/// Why a system table cannot be read.
+pub(crate) fn cannot_read(error: tavola_client::Error, name: &str) -> anyhow::Error {
+    let why = match error.code() {
+        Some(ErrorCode::TableNotFound) => {
+            format!("the service has no table {name}: it is no Tavola, or an older one")
+        }
+        _ => format!("cannot read the table {name}"),
+    };
+    anyhow::Error::new(error).context(why)
 }
 
 /// Prints rows as JSON, one a line.

@@ -2,7 +2,7 @@
 
 use super::entity::{Entity, IndexSpec};
 use super::value::DateTime;
-use crate::core::error::Result;
+use crate::core::error::{Result, refused};
 
 /// An index, and how far the service is with it.
 ///
@@ -95,6 +95,11 @@ impl IndexInfo {
             state: match text("State")?.as_str() {
                 "Readable" => IndexState::Readable,
                 "Failed" => IndexState::Failed,
+                "" => {
+                    return Err(refused(
+                        "the service says nothing of its indexes: TavolaIndexes is a plain table there",
+                    ));
+                }
                 _ => IndexState::Building,
             },
             progress: number("Progress")?,

@@ -372,6 +372,39 @@ fn the_command_line_declares_and_verifies() {
     assert_eq!(index(&client, &table, "ByTown")["State"], "Readable");
 }
 
+/// What fails is said to people and to scripts.
+#[test]
+fn the_command_line_tells_what_fails() {
+    let server = Arc::new(Launch::new().start());
+    let client = Client::new(&server);
+    let table = client.new_table();
+    for row in 0..2 {
+        let entity =
+            json!({"PartitionKey": "p", "RowKey": row.to_string(), "Email": "x@example.com"});
+        client.insert(&table, &entity).expect(204);
+    }
+    let fails = |arguments: &[&str], words: &str| {
+        let (is_done, told) = command_line(&client, arguments);
+        assert!(!is_done && told.contains(words), "{arguments:?}: {told}");
+        assert!(!told.contains("example.com"), "{told}");
+    };
+    let unique = ["create", &table, "ByEmail", "--keys", "Email", "--unique", "--wait"];
+    fails(&unique, "cannot be built: Two entities have the same values of Email");
+    fails(&["create", "Nowhere", "ByTown", "--keys", "Town"], "there is no table Nowhere");
+    fails(&["create", &table, "ByTown", "--keys", "Town", "--timeout", "1"], "--wait");
+    for command in ["show", "drop", "verify"] {
+        fails(&[command, &table, "ByTown"], "there is no index ByTown");
+    }
+    // Something else listens, or nothing.
+    let elsewhere = format!("TableEndpoint=http://{}/other", server.address());
+    let nobody = "TableEndpoint=http://127.0.0.1:1/devstoreaccount1";
+    for endpoint in [&elsewhere, nobody] {
+        let connection =
+            format!("AccountName=devstoreaccount1;AccountKey={};{endpoint}", crate::support::KEY);
+        fails(&["list", "--connection", &connection], "cannot read the table TavolaIndexes");
+    }
+}
+
 /// What is in one's way is said, and what is not there is not found.
 #[test]
 fn names_that_cannot_be_and_names_that_are_written_otherwise() {
