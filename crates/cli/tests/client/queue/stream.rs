@@ -267,6 +267,8 @@ impl Policy for SlowOnce {
             Slow::Answer(method, time) if self.is_now(method, request) => Some(time),
             _ => None,
         };
+        // As from far away: no request is done before somebody can look at the time.
+        sleep(Duration::from_millis(50)).await;
         let answer = next[0].send(context, request, &next[1..]).await;
         if let Some(time) = late {
             sleep(time).await;
