@@ -10,7 +10,7 @@ use tavola_wire::queue::receipt::MadeBy;
 use tavola_wire::queue::{MessageId, PopReceipt};
 
 use super::head_scan::warn_of;
-use super::split_text;
+use super::texts::split_text;
 use crate::storage::layout::message::{Header, HeaderText, MessageKeys, Moment, Place};
 
 /// Puts a new message.
