@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::server::check::check;
+use crate::support::client::values;
 use crate::support::{Batch, Launch, shared_client};
 
 fn insert_people(client: &Client, table: &str, count: usize) {
