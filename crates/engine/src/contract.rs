@@ -77,8 +77,8 @@ pub trait Transition: Send + 'static {
         &[]
     }
 
-    /// Whether what it writes only removes, apart from a few bytes that say so: an engine without room for more takes it
-    /// all the same.
+    /// Whether what it writes only removes, apart from a few bytes that say so, or is what somebody needs to remove something:
+    /// an engine without room for more takes it all the same.
     fn frees_space(&self) -> bool {
         false
     }

@@ -3,6 +3,9 @@
 //! It follows the wall clock when that is ahead, and the monotonic clock when it is not: `max(wall, last + 1)` alone would
 //! stand still after a step back, and what waits for a moment would wait until the wall clock has caught up. A lead of
 //! seconds or minutes, which starts after crashes bring, is worked off by going a little slower.
+//!
+//! Beside it goes the time of day, which follows a wall clock that was set back: a life that ends at some time of day is
+//! counted by it, from its beginning to its end.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,8 +54,11 @@ impl TimeSource for SystemTime {
 /// What the clock shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// A moment that was never given out before, later than all that were.
+    /// Not before any moment that was given out; from [`HybridClock::read`] one that never was, later than all of them.
     pub(crate) stamp: Ticks,
+    /// The time of day, as far as one can tell: a wall clock that is much behind was set ahead before, and is right again.
+    /// It goes on steadily, unless the wall clock is set.
+    pub(crate) time_of_day: Ticks,
     /// The wall clock beside it.
     pub(crate) wall: Ticks,
 }
@@ -61,11 +67,6 @@ impl Reading {
     /// How far ahead of the wall clock this one is.
     pub(crate) fn lead(self) -> i64 {
         self.stamp.0 - self.wall.0
-    }
-
-    /// The time of day, as far as one can tell: a wall clock that is much behind was set ahead before, and is right again.
-    pub(crate) fn time_of_day(self) -> Ticks {
-        if self.lead() > JUMP_MIN { self.wall } else { self.stamp }
     }
 }
 
@@ -83,6 +84,8 @@ struct State {
     /// What the clock showed, and when by the monotonic one.
     shown: i64,
     shown_at: Duration,
+    /// How far the time of day is behind.
+    behind: i64,
     jumped_at: Option<Duration>,
 }
 
@@ -96,26 +99,30 @@ impl HybridClock {
             last: last.0,
             shown: wall.max(last.0),
             shown_at: steady,
+            behind: behind(0, last.0 - wall),
             jumped_at: may_have_jumped.then_some(steady),
         };
         Self { source, state: Mutex::new(state) }
     }
 
+    /// Gives out a moment.
     pub(crate) fn read(&self) -> Reading {
+        self.show(true)
+    }
+
+    /// The present, without giving out a moment.
+    pub(crate) fn look(&self) -> Reading {
+        self.show(false)
+    }
+
+    fn show(&self, gives_out: bool) -> Reading {
         let (wall, steady) = (self.source.wall().0, self.source.steady());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = i64::try_from(steady.saturating_sub(state.shown_at).as_nanos() / 100);
         let passed = passed.unwrap_or(i64::MAX);
         let going = state.shown.saturating_add(passed);
+        let day_going = going - state.behind;
         state.shown = if wall > going {
-            if wall - going > JUMP_MIN {
-                state.jumped_at = Some(steady);
-                let seconds = (wall - going) / Ticks::PER_SECOND;
-                tracing::warn!(
-                    seconds,
-                    "the clock of this machine jumped ahead: messages become visible and expire before their time"
-                );
-            }
             wall
         } else if going - wall <= LEAD_MAX {
             (going - passed / 8).max(wall)
@@ -124,8 +131,22 @@ impl HybridClock {
         };
         // Two threads may have read the monotonic clock in one order and come here in the other.
         state.shown_at = state.shown_at.max(steady);
-        state.last = state.shown.max(state.last + 1);
-        Reading { stamp: Ticks(state.last), wall: Ticks(wall) }
+        let stamp = state.shown.max(state.last + i64::from(gives_out));
+        if gives_out {
+            state.last = stamp;
+        }
+        state.behind = behind(state.behind, stamp - wall);
+        let time_of_day = stamp - state.behind;
+        // Also by a wall clock that was set back before, and is set right: the stamps had gone on.
+        if time_of_day - day_going > JUMP_MIN {
+            state.jumped_at = Some(steady);
+            let seconds = (time_of_day - day_going) / Ticks::PER_SECOND;
+            tracing::warn!(
+                seconds,
+                "the clock of this machine jumped ahead: messages expire before their time, and perhaps become visible"
+            );
+        }
+        Reading { stamp: Ticks(stamp), time_of_day: Ticks(time_of_day), wall: Ticks(wall) }
     }
 
     /// The last moment that was given out.
@@ -138,6 +159,12 @@ impl HybridClock {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.jumped_at.map(|jumped_at| self.source.steady().saturating_sub(jumped_at))
     }
+}
+
+/// How far the time of day is behind a clock that leads the wall clock by so much. It never goes ahead by itself when a lead is
+/// worked off, or a life would end before its time.
+fn behind(before: i64, lead: i64) -> i64 {
+    if lead - before > JUMP_MIN { lead } else { before.min(lead).max(0) }
 }
 
 #[cfg(test)]
@@ -225,13 +252,51 @@ pub(crate) mod tests {
         let time = TestTime::new(NOW);
         let clock = HybridClock::new(time.clone(), Ticks(NOW + 2 * SECOND));
         let reading = clock.read();
-        assert_eq!(reading.time_of_day(), reading.stamp, "a little ahead, after a crash");
+        assert_eq!(reading.time_of_day, reading.stamp, "a little ahead, after a crash");
         time.step(7 * 86_400 * SECOND);
-        assert_eq!(clock.read().time_of_day(), time.wall());
+        assert_eq!(clock.read().time_of_day, time.wall());
         time.step(-7 * 86_400 * SECOND);
         let reading = clock.read();
-        assert_eq!(reading.time_of_day(), Ticks(NOW));
+        assert_eq!(reading.time_of_day, Ticks(NOW));
         assert!(reading.stamp.0 > NOW + 7 * 86_400 * SECOND);
+    }
+
+    /// Also while the clock itself works off its lead, or gives the lead up because the wall clock is right again.
+    #[test]
+    fn the_time_of_day_goes_ahead_only_as_time_passes_or_the_wall_clock_does() {
+        let time = TestTime::new(NOW);
+        let clock = HybridClock::new(time.clone(), Ticks(0));
+        clock.read();
+        time.step(-62 * SECOND);
+        let mut before = clock.read().time_of_day;
+        assert_eq!(before, time.wall());
+        for second in 0..1000 {
+            time.advance(SECOND);
+            let now = if second % 2 == 0 { clock.read() } else { clock.look() }.time_of_day;
+            assert!((SECOND - 2..=SECOND + 2).contains(&(now.0 - before.0)), "{second}");
+            before = now;
+        }
+        assert_eq!(clock.since_jump(), None);
+        time.step(-3600 * SECOND);
+        clock.read();
+        time.step(3600 * SECOND);
+        assert_eq!(clock.look().time_of_day, time.wall());
+        assert_eq!(
+            clock.since_jump(),
+            Some(Duration::ZERO),
+            "what began to live meanwhile is old now"
+        );
+    }
+
+    #[test]
+    fn a_look_gives_nothing_out() {
+        let time = TestTime::new(NOW);
+        let clock = HybridClock::new(time.clone(), Ticks(NOW - 5));
+        assert_eq!(clock.look().stamp, Ticks(NOW));
+        assert_eq!(clock.last(), Ticks(NOW - 5));
+        let read = clock.read().stamp;
+        assert_eq!(clock.look().stamp, read);
+        assert_eq!(clock.read().stamp, Ticks(read.0 + 1));
     }
 
     /// A service that was off for a week, or a machine whose clock is wrong.

@@ -233,7 +233,7 @@ impl Catalogue {
                 return self.messages.see_header(store, place, value);
             }
             Ok(Key::MessageText { store, expires, id }) => {
-                self.messages.see_text(store, expires, id);
+                self.messages.see_text(store, expires, id, value);
                 return Ok(());
             }
             Ok(Key::ClockMark) => {

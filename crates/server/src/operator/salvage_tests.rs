@@ -223,3 +223,15 @@ fn messages_go_with_their_texts_and_get_a_queue() {
     rows.push((Key::Features.encode(), features::list(&[Feature::Index])));
     assert_eq!(added(rows), ["`queue`"]);
 }
+
+/// A message whose text cannot be read, or is another's by its length, is lost with it.
+#[test]
+fn a_message_goes_with_its_damaged_text() {
+    for damaged in [&b"\x01\xFF"[..], b"\x02text", b"\x01short"] {
+        let mut rows = with_queues();
+        let is_text = |key: &[u8]| key.first() == Some(&(Family::MessageText as u8));
+        rows.iter_mut().find(|(key, _)| is_text(key)).unwrap().1 = Bytes::from_static(damaged);
+        let report = salvaged(rows);
+        assert_eq!((report.messages, report.senseless_count), (2, 4), "{:?}", report.senseless);
+    }
+}

@@ -15,12 +15,15 @@ pub(super) const MESSAGE_FAMILIES: [u8; 2] = [Family::Message as u8, Family::Mes
 pub(super) struct Messages {
     /// Headers by the id that they are under.
     pub(super) counts: BTreeMap<u64, u64>,
-    /// Texts in rows of their own that headers speak of, and those that were seen.
-    wanted: HashSet<(StoreId, Moment, MessageId)>,
-    texts: HashSet<(StoreId, Moment, MessageId)>,
+    /// Texts in rows of their own that headers speak of, and those that were seen and can be read.
+    wanted: HashSet<Text>,
+    texts: HashSet<Text>,
     /// Ids that stand for a queue, or for one that was dropped.
     pub(super) owners: BTreeSet<u64>,
 }
+
+/// A text by what its header says of it: where it is, and how long.
+type Text = (StoreId, Moment, MessageId, usize);
 
 impl Messages {
     pub(super) fn see_header(
@@ -32,13 +35,22 @@ impl Messages {
         let header = Header::decode(value).ok_or("the header of a message is damaged")?;
         *self.counts.entry(store.0).or_default() += 1;
         if matches!(header.text, HeaderText::Row(_)) {
-            self.wanted.insert((store, header.expires, place.id));
+            self.wanted.insert((store, header.expires, place.id, header.text_bytes()));
         }
         Ok(())
     }
 
-    pub(super) fn see_text(&mut self, store: StoreId, expires: Moment, id: MessageId) {
-        self.texts.insert((store, expires, id));
+    pub(super) fn see_text(
+        &mut self,
+        store: StoreId,
+        expires: Moment,
+        id: MessageId,
+        value: &Bytes,
+    ) {
+        // What cannot be read is told with the second reading.
+        if let Some(text) = readable(value) {
+            self.texts.insert((store, expires, id, text.len()));
+        }
     }
 
     /// Whether a row of a message is copied; with the second reading.
@@ -47,15 +59,15 @@ impl Messages {
             Ok(Key::Message { store, place }) => {
                 // Told with the first reading.
                 let Some(header) = Header::decode(value) else { return Err("it is damaged") };
-                let text = (store, header.expires, place.id);
+                let text = (store, header.expires, place.id, header.text_bytes());
                 if matches!(header.text, HeaderText::Row(_)) && !self.texts.contains(&text) {
                     return Err("the text of the message is lost");
                 }
                 store
             }
             Ok(Key::MessageText { store, expires, id }) => {
-                decode_text(value).ok_or("the text of a message is damaged")?;
-                if !self.wanted.contains(&(store, expires, id)) {
+                let text = readable(value).ok_or("the text of a message is damaged")?;
+                if !self.wanted.contains(&(store, expires, id, text.len())) {
                     return Err("the message of this text is lost");
                 }
                 store
@@ -64,4 +76,8 @@ impl Messages {
         };
         if self.owners.contains(&store.0) { Ok(()) } else { Err("it belongs to no queue") }
     }
+}
+
+fn readable(stored: &Bytes) -> Option<Bytes> {
+    decode_text(stored).filter(|text| std::str::from_utf8(text).is_ok())
 }

@@ -93,8 +93,9 @@ impl MessageList {
         match self.left.next() {
             Some(found) => {
                 // A text that is gone meanwhile went with its message.
-                if let Some(text) = self.queues.text(&found).await? {
-                    let message = self.message(&found, &text)?;
+                if let Some(text) = self.queues.text(&found).await?
+                    && let Some(message) = self.message(&found, &text)
+                {
                     if text.is_empty() {
                         writer.push(out, &message);
                     } else {
@@ -115,18 +116,21 @@ impl MessageList {
         let found: Vec<_> = self.left.by_ref().collect();
         for (found, text) in found.iter().zip(self.queues.texts(&found).await?) {
             // A text that is gone meanwhile went with its message.
-            if let Some(text) = text {
-                writer.push(&mut out, &self.message(found, &text)?);
+            if let Some(message) = text.as_ref().and_then(|text| self.message(found, text)) {
+                writer.push(&mut out, &message);
             }
         }
         writer.finish(&mut out);
         Ok(out)
     }
 
-    fn message<'a>(&self, found: &Found, text: &'a Bytes) -> storage::Result<Message<'a>> {
-        let text = std::str::from_utf8(text)
-            .map_err(|_| storage::Error::Corrupt("the text of a message".into()))?;
-        Ok(Message {
+    /// `None` if its text is none: it must not keep the others back.
+    fn message<'a>(&self, found: &Found, text: &'a Bytes) -> Option<Message<'a>> {
+        let Ok(text) = std::str::from_utf8(text) else {
+            self.queues.leave_out(found, "is not UTF-8");
+            return None;
+        };
+        Some(Message {
             id: found.id(),
             inserted: found.inserted(),
             expires: found.expires(),
@@ -178,5 +182,27 @@ mod tests {
         }
         assert!(streamed == whole, "{} and {} bytes", streamed.len(), whole.len());
         assert!(streamed.len() > 8 * TEXT_BYTES_MAX);
+    }
+
+    /// Not the whole answer fails, in one piece or many, again and again until the message expires.
+    #[tokio::test]
+    async fn a_message_without_a_readable_text_is_left_out() {
+        let world = World::new().await;
+        let long = "long".repeat(100);
+        let mut put = Vec::new();
+        for _ in 0..5 {
+            put.push(world.put_now(&long).await);
+        }
+        for (at, stored) in [(0, Some(&b"\x01\xFF"[..])), (2, Some(b"\x09")), (4, None)] {
+            world.overwrite_text(&put[at], stored).await;
+        }
+        let list = |found| MessageList::new(world.queues.clone(), found, true);
+        let found = world.peek(32).await;
+        let whole = list(found.clone()).into_document().await.unwrap();
+        let pieces: Vec<_> = list(found).into_pieces().map(Result::unwrap).collect().await;
+        assert_eq!(pieces.concat(), whole);
+        let text = String::from_utf8(whole).unwrap();
+        let is_there = |at: usize| text.contains(&put[at].id.to_string());
+        assert_eq!([0, 1, 2, 3, 4].map(is_there), [false, true, false, true, false]);
     }
 }

@@ -26,3 +26,10 @@ pub(crate) enum Error {
     #[error("the work did not come to its end: {0}")]
     Interrupted(#[from] JoinError),
 }
+
+impl Error {
+    /// Whether something that is stored cannot be read, now or ever.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, Self::Corrupt(_) | Self::Engine(tavola_engine::Error::Corrupt(_)))
+    }
+}

@@ -3,6 +3,8 @@
 mod access;
 mod client;
 mod crash;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod histories;
 mod listening;
 mod messages;

@@ -29,7 +29,7 @@ const SERVING_THREAD: &str = "tokio-rt-worker";
 
 /// Waits for what must come, and shows the log if it does not.
 #[track_caller]
-fn wait_until(server: &Server, is_so: impl Fn() -> bool) {
+pub(crate) fn wait_until(server: &Server, is_so: impl Fn() -> bool) {
     let has_come = (0..LOOKS).any(|_| {
         std::thread::sleep(BETWEEN_LOOKS);
         is_so()
@@ -254,7 +254,7 @@ fn a_read_only_folder_is_refused_with_a_word() {
 }
 
 /// A mount namespace with a small disk in it, which lives as long as this.
-struct SmallDisk {
+pub(crate) struct SmallDisk {
     holder: Child,
     folder: tempfile::TempDir,
 }
@@ -262,7 +262,7 @@ struct SmallDisk {
 impl SmallDisk {
     /// `None` where the machine does not allow it.
     #[expect(clippy::print_stderr, reason = "what is not tested must be told")]
-    fn of(megabytes: usize) -> Option<Self> {
+    pub(crate) fn of(megabytes: usize) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let script = format!(
             "mount -t tmpfs -o size={megabytes}m,mode=0777 none {} && echo ready && exec sleep 1000000",
@@ -291,7 +291,7 @@ impl SmallDisk {
     }
 
     /// Starts a server inside, with its data on the small disk.
-    fn launch(&self) -> Launch {
+    pub(crate) fn launch(&self) -> Launch {
         let holder = self.holder.id().to_string();
         let as_root = ["nsenter", "-m", "-t", &holder];
         let as_user = ["nsenter", "--preserve-credentials", "-U", "-m", "-t", &holder];
@@ -304,7 +304,7 @@ impl SmallDisk {
     }
 
     /// A file that takes room.
-    fn ballast(&self) -> PathBuf {
+    pub(crate) fn ballast(&self) -> PathBuf {
         self.file("ballast")
     }
 
@@ -327,7 +327,7 @@ impl Drop for SmallDisk {
     }
 }
 
-const MB: usize = 1 << 20;
+pub(crate) const MB: usize = 1 << 20;
 
 /// On a nearly full disk writes are refused with a word, reads and deletions go on, and writes are taken again as soon
 /// as there is room.

@@ -8,7 +8,7 @@ mod crash;
 #[cfg(unix)]
 mod damage;
 #[cfg(target_os = "linux")]
-mod disk;
+pub(crate) mod disk;
 mod drop_in;
 mod histories;
 mod hostile;

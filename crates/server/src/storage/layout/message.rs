@@ -124,10 +124,17 @@ impl Header {
         })
     }
 
-    /// The expiry alone, for those that pass many.
+    /// The expiry alone, for those that pass many; `None` where [`Header::decode`] has none.
     pub(crate) fn expiry_of(stored: &[u8]) -> Option<Moment> {
-        let expires = stored.get(10..18)?.try_into().ok()?;
-        Some(Moment(u64::from_le_bytes(expires)))
+        let (head, text) = stored.split_at_checked(HEADER_BYTES)?;
+        let (version, flags) = (head[0], head[1]);
+        let length = u32::from_le_bytes(head[22..].try_into().ok()?);
+        let is_inline = flags & FLAG_INLINE != 0;
+        let inline = if is_inline { u64::from(length) } else { 0 };
+        let is_whole = text.len() as u64 == inline;
+        let is_sound = version == VERSION && flags <= FLAG_INLINE | FLAG_UPDATED && is_whole;
+        let expires = head[10..18].try_into().ok()?;
+        is_sound.then_some(Moment(u64::from_le_bytes(expires)))
     }
 
     /// How long the text is.
@@ -265,8 +272,20 @@ mod tests {
 
         #[test]
         fn any_bytes_are_handled(bytes: Vec<u8>) {
-            let _ = Header::decode(&bytes);
+            prop_assert_eq!(Header::expiry_of(&bytes), Header::decode(&bytes).map(|it| it.expires));
             let _ = decode_text(&bytes.into());
+        }
+
+        #[test]
+        fn the_expiry_is_that_of_a_header_that_can_be_read(
+            version in 0..3u8,
+            flags in 0..5u8,
+            middle: [u8; 20],
+            length in 0..4u32,
+            text in prop::collection::vec(any::<u8>(), 0..4),
+        ) {
+            let bytes = [&[version, flags], &middle[..], &length.to_le_bytes(), &text].concat();
+            prop_assert_eq!(Header::expiry_of(&bytes), Header::decode(&bytes).map(|it| it.expires));
         }
     }
 

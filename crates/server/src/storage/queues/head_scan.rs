@@ -12,7 +12,7 @@ use crate::storage::Result;
 use crate::storage::layout::message::{Header, MessageKeys, Place, place_of};
 
 /// Messages that are made ready at a time: enough for many requests, and a few KiB.
-const READY_MAX: usize = 256;
+pub(super) const READY_MAX: usize = 256;
 /// Rows of one scan; expired messages that await the sweeper are passed, and may be many.
 const ROWS_MAX: usize = 4096;
 
@@ -34,40 +34,50 @@ impl Queues {
             if !may_have_more || found == Refill::Nothing || (is_stuck && before > 0) {
                 return Ok(taken);
             }
-            found = self.refill(live, now, found.goes_on_at()).await?;
+            found = self.refill(live, (1, READY_MAX), now, found.goes_on_at()).await?;
         }
     }
 
-    /// Where the first message is, or may be; `None` if there is nothing to be got.
-    pub(super) async fn first_place(
+    /// Makes so many messages ready, if there are as many; up to `ready_max` more where one has to look. What has expired is
+    /// passed, once.
+    pub(super) async fn make_ready(
         &self,
-        live: &Arc<LiveQueue>,
+        live: &LiveQueue,
+        wanted: usize,
+        ready_max: usize,
         now: Now,
-    ) -> Result<Option<Place>> {
-        // Passes what has expired, once.
+    ) -> Result<()> {
         let mut from = None;
-        loop {
-            from = self.refill(live, now, from).await?.goes_on_at();
-            if from.is_none() {
-                return Ok(live.first_place(now));
+        while live.readiness(wanted, now).is_none() {
+            let found = self.refill(live, (wanted, ready_max), now, from).await?;
+            if found == Refill::Nothing {
+                break;
             }
+            from = found.goes_on_at();
         }
+        Ok(())
     }
 
-    /// Looks for messages, unless some are ready or there is nothing to look for: from this place on, where another look has
-    /// ended before.
-    async fn refill(&self, live: &LiveQueue, now: Now, from: Option<Place>) -> Result<Refill> {
-        if let Some(known) = live.readiness(now) {
+    /// Looks for messages, unless so many are ready or there is nothing to look for: from this place on, where another look
+    /// has ended before.
+    async fn refill(
+        &self,
+        live: &LiveQueue,
+        (wanted, ready_max): (usize, usize),
+        now: Now,
+        from: Option<Place>,
+    ) -> Result<Refill> {
+        if let Some(known) = live.readiness(wanted, now) {
             return Ok(known);
         }
         let _one_at_a_time = live.refilling.lock().await;
         // Somebody else may have found some meanwhile.
-        if let Some(known) = live.readiness(now) {
+        if let Some(known) = live.readiness(wanted, now) {
             return Ok(known);
         }
         let ScanStart(start) = live.begin_scan(from);
         let range = MessageKeys(live.store).headers_from(start);
-        let scan = self.engine.scan(range, HeadScan::new(now)).await?;
+        let scan = self.engine.scan(range, HeadScan::new(now, ready_max)).await?;
         self.count_scan(scan.rows);
         let refill = match scan.found.len() {
             0 if scan.rows > ROWS_MAX => Refill::NotDone(scan.next),
@@ -82,6 +92,7 @@ impl Queues {
 /// Finds messages that can be got.
 struct HeadScan {
     now: Now,
+    found_max: usize,
     found: Vec<Candidate>,
     expired: Option<Expired>,
     rows: usize,
@@ -90,8 +101,8 @@ struct HeadScan {
 }
 
 impl HeadScan {
-    fn new(now: Now) -> Self {
-        Self { now, found: Vec::new(), expired: None, rows: 0, next: Place::END }
+    fn new(now: Now, found_max: usize) -> Self {
+        Self { now, found_max, found: Vec::new(), expired: None, rows: 0, next: Place::END }
     }
 }
 
@@ -102,7 +113,7 @@ impl Visitor for HeadScan {
             warn_of(key);
             return ControlFlow::Continue(());
         };
-        let is_full = self.found.len() == READY_MAX || self.rows > ROWS_MAX;
+        let is_full = self.found.len() == self.found_max || self.rows > ROWS_MAX;
         if place.visible > self.now.visible() || is_full {
             self.next = place;
             return ControlFlow::Break(());

@@ -8,6 +8,8 @@
 //! A write is followed to its end, also when its request goes away. If the engine cannot say whether it was made, the lowest
 //! place that it touches bounds `low` for a while, until it cannot be made any more.
 
+mod in_flight;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,6 +17,7 @@ use std::time::{Duration, Instant};
 use tavola_wire::Ticks;
 use tokio::sync::RwLock;
 
+pub(super) use self::in_flight::{Taken, Writing};
 use super::stamps::Now;
 use crate::storage::layout::StoreId;
 use crate::storage::layout::message::{Moment, Place};
@@ -154,6 +157,7 @@ impl LiveQueue {
     /// Moves messages that are ready to `taken`, up to so many in all. Answers whether there may be more to look for.
     pub(super) fn take_ready(&self, taken: &mut Taken, messages_max: usize, now: Now) -> bool {
         let mut head = self.head();
+        head.look_again_at_expired(now);
         while taken.len() < messages_max {
             let Some(candidate) = head.ready.pop_front() else { break };
             if candidate.expires <= now.expired() {
@@ -167,14 +171,19 @@ impl LiveQueue {
         taken.len() < messages_max && head.low.visible <= now.visible()
     }
 
-    /// Whether messages are ready, or there are none; `None` if one has to look.
-    pub(super) fn readiness(&self, now: Now) -> Option<Refill> {
+    /// Whether so many messages are ready, or fewer but all that there are; `None` if one has to look.
+    pub(super) fn readiness(&self, wanted: usize, now: Now) -> Option<Refill> {
         let mut head = self.head();
         head.look_again_at_expired(now);
-        match head.ready.is_empty() {
-            false => Some(Refill::Found),
-            true if head.low.visible > now.visible() => Some(Refill::Nothing),
-            true => None,
+        head.pass_expired(now);
+        let are_all = head.low.visible > now.visible();
+        // What is found from `low` on has to come behind what is ready.
+        let may_add = head.ready.back().is_none_or(|last| last.place < head.low);
+        match head.ready.len() {
+            0 if are_all => Some(Refill::Nothing),
+            0 => None,
+            ready if ready >= wanted || are_all || !may_add => Some(Refill::Found),
+            _ => None,
         }
     }
 
@@ -186,18 +195,18 @@ impl LiveQueue {
         (first.visible <= now.visible()).then_some(first)
     }
 
-    /// The places of the next so many messages, if it is known which they are.
+    /// The places of the next so many messages, or of all if there are fewer; `None` if it is not known which they are.
     pub(super) fn first_ready(&self, messages_max: usize, now: Now) -> Option<Vec<Place>> {
         let head = self.head();
         let is_next = |it: &&Candidate| it.expires > now.expired() && it.place < head.low;
         let next = head.ready.iter().filter(is_next).take(messages_max);
         let places: Vec<_> = next.map(|candidate| candidate.place).collect();
         // One may be there twice while others are on their way.
-        let is_sure = places.len() == messages_max && places.is_sorted_by(|a, b| a < b);
-        is_sure.then_some(places)
+        let are_enough = places.len() == messages_max || head.low.visible > now.visible();
+        (are_enough && places.is_sorted_by(|a, b| a < b)).then_some(places)
     }
 
-    /// Begins a scan, or goes on with one that has come to this place. Nobody else scans, and nothing is ready.
+    /// Begins a scan, or goes on with one that has come to this place. Nobody else scans, and what is ready lies before it.
     pub(super) fn begin_scan(&self, from: Option<Place>) -> ScanStart {
         let mut head = self.head();
         head.abandoned = head.abandoned.filter(|(_, since)| !is_over(since));
@@ -223,6 +232,10 @@ impl LiveQueue {
         let next = if head.low < start { head.low } else { next };
         head.low = next.min(unseen).min(abandoned).min(head.lowest_write());
         head.ready.extend(found);
+        // Others may have given theirs back meanwhile.
+        if !head.ready.iter().is_sorted_by_key(|candidate| candidate.place) {
+            head.sort_ready();
+        }
     }
 
     /// A message at this place is gone.
@@ -294,10 +307,11 @@ impl LiveQueue {
         head.next_expiry = next_expiry.min(head.next_expiry_since);
     }
 
-    /// All messages were removed that expired until then.
-    pub(super) fn swept_all(&self, removed: Moment) {
+    /// All messages were removed that expired until then; of those that were counted no other expires before `next_expiry`.
+    pub(super) fn swept_all(&self, removed: Moment, next_expiry: Moment) {
         let mut head = self.head();
         head.expired = head.expired.filter(|expired| expired.last > removed);
+        head.next_expiry = next_expiry.min(head.next_expiry_since);
     }
 
     /// Messages were removed that had expired.
@@ -361,12 +375,28 @@ impl Head {
         }
     }
 
+    /// Takes out of those that are ready what has expired since. It stays where it is, until it is swept.
+    fn pass_expired(&mut self, now: Now) {
+        let Self { ready, expired, .. } = self;
+        ready.retain(|candidate| {
+            let is_alive = candidate.expires > now.expired();
+            if !is_alive {
+                Expired::add(expired, candidate.place, candidate.expires);
+            }
+            is_alive
+        });
+    }
+
     /// Messages that were taken and not claimed are the next again.
     fn give_back(&mut self, candidates: &[Candidate]) {
         for candidate in candidates.iter().rev() {
             self.ready.push_front(*candidate);
         }
         // Others may have given theirs back before.
+        self.sort_ready();
+    }
+
+    fn sort_ready(&mut self) {
         self.ready.make_contiguous().sort_by_key(|candidate| candidate.place);
     }
 
@@ -384,101 +414,4 @@ impl Head {
 /// Whether no straggler that was begun then can be made any more.
 fn is_over(since: &Instant) -> bool {
     since.elapsed() > STRAGGLER_GRACE
-}
-
-/// Messages that one request has taken, to claim them. Dropped unused, they are looked for again.
-pub(super) struct Taken {
-    live: Arc<LiveQueue>,
-    candidates: Vec<Candidate>,
-}
-
-impl Taken {
-    pub(super) fn new(live: &Arc<LiveQueue>) -> Self {
-        Self { live: Arc::clone(live), candidates: Vec::new() }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.candidates.len()
-    }
-
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> + '_ {
-        self.candidates.iter().map(|candidate| candidate.place)
-    }
-
-    fn holds(&self, place: Place) -> bool {
-        self.places().any(|other| other == place)
-    }
-
-    /// Begins the write that moves them to this moment.
-    pub(super) fn begin_write(mut self, visible: Moment) -> Writing {
-        let candidates = std::mem::take(&mut self.candidates);
-        self.live.begin(Some(visible), candidates, 0)
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        if !self.candidates.is_empty() {
-            self.live.head().give_back(&self.candidates);
-        }
-    }
-}
-
-/// A write on its way. If it is dropped unfinished, the engine could not say whether it was made.
-pub(super) struct Writing {
-    live: Arc<LiveQueue>,
-    visible: Option<Moment>,
-    /// The messages that it moves there, if it is a claim.
-    claimed: Vec<Candidate>,
-    /// Messages that were counted before it is made.
-    added: i64,
-    is_finished: bool,
-}
-
-impl Writing {
-    /// It was made, and has changed the number of messages by so many beside those that were counted before.
-    pub(super) fn finish(mut self, change: i64) {
-        self.is_finished = true;
-        let live = Arc::clone(&self.live);
-        let mut head = live.head();
-        head.changes += change;
-        head.removed += self.claimed.len() as u64 + u64::from(change < 0);
-        self.end(&mut head);
-    }
-
-    /// It was certainly not made.
-    pub(super) fn refused(mut self) {
-        self.is_finished = true;
-        let live = Arc::clone(&self.live);
-        let mut head = live.head();
-        self.end(&mut head);
-        head.changes -= self.added;
-        head.give_back(&self.claimed);
-    }
-
-    fn end(&self, head: &mut Head) {
-        head.claims -= usize::from(!self.claimed.is_empty());
-        if let Some(visible) = self.visible
-            && let Some(count) = head.writes.get_mut(&visible)
-        {
-            *count -= 1;
-            if *count == 0 {
-                head.writes.remove(&visible);
-            }
-        }
-    }
-}
-
-impl Drop for Writing {
-    fn drop(&mut self) {
-        if self.is_finished {
-            return;
-        }
-        let live = Arc::clone(&self.live);
-        let mut head = live.head();
-        self.end(&mut head);
-        let visible = self.visible.map_or(Place::END, Place::first_at);
-        let places = self.claimed.iter().map(|candidate| candidate.place);
-        head.abandon(places.fold(visible, Place::min));
-    }
 }

@@ -7,6 +7,7 @@
 //! A message operation passes the gate of its queue, which Clear and Delete Queue close: what was acknowledged before one
 //! of them is gone with it, what is acknowledged after it stays.
 
+mod depth;
 mod found;
 mod head_scan;
 mod live_queue;
@@ -28,17 +29,18 @@ use tavola_wire::queue::{MessageId, PopReceipt, QueueName};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 use self::found::receipt;
-use self::head_scan::PeekScan;
+use self::head_scan::{PeekScan, READY_MAX};
 use self::live_queue::{LiveQueue, Writing};
 use self::random_bits::RandomBits;
 use self::registry::Registry;
-use self::stamps::Stamps;
+use self::stamps::{Now, Stamps};
+use self::texts::{Unreadable, split_text};
 use self::transitions::{Claim, DeleteMessage, PutMessage, UpdateMessage};
 use super::Result;
 use super::catalogue::{Catalogue, Queue};
 use super::detached::{carry_on, detached};
 use super::features::{Feature, Features};
-use super::layout::message::{Header, HeaderText, INLINE_BYTES_MAX, MessageKeys, Moment, Place};
+use super::layout::message::{Header, MessageKeys, Moment, Place};
 use super::layout::{AccountId, QueueRecord};
 use crate::clock::hybrid::TimeSource;
 
@@ -52,6 +54,8 @@ pub(crate) struct Queues {
     stamps: Stamps,
     registry: Registry,
     random: RandomBits,
+    /// Messages that were told to be left out.
+    unreadable: Unreadable,
     /// Scans for the messages of a queue, and the rows that they looked at.
     scans: AtomicU64,
     rows_scanned: AtomicU64,
@@ -79,7 +83,8 @@ impl Queues {
         let stamps = Stamps::open(engine.clone(), time).await?;
         let (registry, random) = (Registry::default(), RandomBits::new());
         let (scans, rows_scanned) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { engine, catalogue, stamps, registry, random, scans, rows_scanned })
+        let unreadable = Unreadable::default();
+        Ok(Self { engine, catalogue, stamps, registry, random, unreadable, scans, rows_scanned })
     }
 
     /// Creates a queue.
@@ -95,8 +100,9 @@ impl Queues {
         now: Ticks,
     ) -> Result<()> {
         features.ensure(Feature::Queue).await?;
+        let before = self.registry.forgotten();
         let store = self.catalogue.create_queue(account, name, metadata, now).await?;
-        self.registry.add_new(store);
+        self.registry.add_new(store, before);
         Ok(())
     }
 
@@ -133,9 +139,10 @@ impl Queues {
         let (queues, name) = (Arc::clone(self), name.clone().into_owned());
         detached(async move {
             let (live, _closed) = queues.close_gate(account, &name).await?;
+            let before = queues.registry.forgotten();
             let store = queues.catalogue.renew_store(account, &name, live.store, now).await?;
             queues.registry.remove(live.store);
-            queues.registry.add_new(store);
+            queues.registry.add_new(store, before);
             Ok(())
         })
         .await
@@ -155,19 +162,21 @@ impl Queues {
         body: Bytes,
     ) -> Result<Put> {
         let queue = self.pass(account, name).await?;
-        let now = self.stamps.next().await?;
-        let visible = after(now, visible_after);
-        let expires = lives.map_or(Moment::NEVER, |seconds| after(now, seconds));
-        let id = MessageId::at(now, self.random.next());
+        let Now { stamp, time_of_day } = self.stamps.now().await?;
+        let visible = after(stamp, visible_after);
+        // Its life is counted by the clock that ends it.
+        let expires = lives.map_or(Moment::NEVER, |seconds| after(time_of_day, seconds));
+        let id = MessageId::at(stamp, self.random.next());
         let place = Place { visible, id };
         let (text, row) = split_text(queue.keys(), expires, id, text);
-        let header = Header { inserted: now, expires, dequeue_count: 0, is_updated: false, text };
+        let inserted = time_of_day;
+        let header = Header { inserted, expires, dequeue_count: 0, is_updated: false, text };
         let put = PutMessage::new(queue.keys().header(place), header.encode(), row, body);
         queue.live.note_expiry(expires);
         let writing = queue.live.begin_put(visible);
         self.commit(queue, put, writing, |()| 0).await?;
         let receipt = receipt(visible, &header);
-        Ok(Put { id, inserted: now, expires: expires.ticks(), receipt })
+        Ok(Put { id, inserted, expires: expires.ticks(), receipt })
     }
 
     /// Gets up to so many messages and hides them for so many seconds.
@@ -184,21 +193,29 @@ impl Queues {
         let mut queue = self.pass(account, name).await?;
         let store = queue.live.store;
         loop {
-            let horizon = self.stamps.now().await?;
-            let taken = self.take(&queue.live, messages_max, horizon).await?;
+            let horizon = self.stamps.look();
+            let mut taken = self.take(&queue.live, messages_max, horizon).await?;
             if taken.len() == 0 {
                 return Ok(Vec::new());
             }
             // ORDER: after waiting for others, so that nobody hides a message until a moment that is past.
             let now = self.stamps.now().await?;
+            taken.pass_expired(now);
+            if taken.len() == 0 {
+                continue;
+            }
             let visible = after(now.stamp, hidden_for);
             let places = taken.places().collect();
             let claim = Claim::new(queue.keys(), places, now.expired(), visible);
             let claimed;
             (claimed, queue) = self.commit(queue, claim, taken.begin_write(visible), |_| 0).await?;
-            if !claimed.is_empty() {
-                let found = |(id, header)| Found { store, place: Place { visible, id }, header };
-                return Ok(claimed.into_iter().map(found).collect());
+            // A commit may take its time.
+            let now = self.stamps.look();
+            let alive = claimed.into_iter().filter(|(_, header)| header.expires > now.expired());
+            let found = |(id, header)| Found { store, place: Place { visible, id }, header };
+            let found: Vec<_> = alive.map(found).collect();
+            if !found.is_empty() {
+                return Ok(found);
             }
             // All of them were deleted, moved or expired since they were seen.
         }
@@ -215,13 +232,14 @@ impl Queues {
         messages_max: usize,
     ) -> Result<Vec<Found>> {
         let queue = self.pass(account, name).await?;
-        let now = self.stamps.now().await?;
-        let Some(start) = self.first_place(&queue.live, now).await? else { return Ok(Vec::new()) };
+        let now = self.stamps.look();
+        self.make_ready(&queue.live, messages_max, READY_MAX, now).await?;
         if let Some(places) = queue.live.first_ready(messages_max, now)
             && let Some(found) = self.read_all(&queue, &places).await?
         {
             return Ok(found);
         }
+        let Some(start) = queue.live.first_place(now) else { return Ok(Vec::new()) };
         let scan = PeekScan::new(now, messages_max);
         let scan = self.engine.scan(queue.keys().headers_from(start), scan).await?;
         self.count_scan(scan.rows);
@@ -287,7 +305,7 @@ impl Queues {
     ) -> Result<bool> {
         let queue = self.pass(account, name).await?;
         let Some((id, receipt)) = message else { return Ok(false) };
-        let now = self.stamps.now().await?;
+        let now = self.stamps.look();
         let place = Place { visible: receipt.next_visible.into(), id };
         let delete = DeleteMessage::new(queue.keys(), place, receipt, now.expired());
         let writing = queue.live.begin_delete();
@@ -304,7 +322,7 @@ impl Queues {
     /// # Errors
     /// [`Error::NotFound`].
     pub(crate) async fn describe(
-        &self,
+        self: &Arc<Self>,
         account: AccountId,
         name: &QueueName<'_>,
     ) -> Result<(QueueRecord, u64)> {
@@ -320,14 +338,14 @@ impl Queues {
 
     /// Writes down what the next start is quicker with. Nobody uses the queues any more.
     pub(crate) async fn close(&self) {
-        let closed = async {
-            for live in self.registry.all() {
-                self.write_low_mark(&live, 1).await?;
-            }
-            self.stamps.close().await
-        };
-        if let Err(error) = closed.await {
-            tracing::warn!(%error, "the marks of queues were not written; the next start does without");
+        let mut failed = None;
+        for live in self.registry.all() {
+            // One that is damaged keeps the others from nothing.
+            failed = failed.or(self.write_low_mark(&live, 1).await.err());
+        }
+        failed = failed.or(self.stamps.close().await.err());
+        if let Some(error) = failed {
+            tracing::warn!(%error, "not all marks of queues were written; the next start does without");
         }
     }
 
@@ -427,20 +445,11 @@ fn after(now: Ticks, seconds: i64) -> Moment {
     Ticks(now.0.saturating_add(seconds.saturating_mul(Ticks::PER_SECOND))).min(Ticks::MAX).into()
 }
 
-/// The text as the header has it, and the row for one that is not short.
-fn split_text(
-    keys: MessageKeys,
-    expires: Moment,
-    id: MessageId,
-    text: Bytes,
-) -> (HeaderText, Option<(Bytes, Bytes)>) {
-    if text.len() <= INLINE_BYTES_MAX {
-        return (HeaderText::Inline(text), None);
-    }
-    let length = u32::try_from(text.len()).expect("a text has 64 KiB at most");
-    let row = (keys.text(expires, id), super::layout::message::encode_text(&text));
-    (HeaderText::Row(length), Some(row))
-}
+#[cfg(test)]
+mod expiry_tests;
+
+#[cfg(test)]
+mod damage_tests;
 
 #[cfg(test)]
 mod model_tests;

@@ -15,25 +15,26 @@ use tavola_wire::queue::metadata::Metadata;
 use tavola_wire::queue::{MessageId, PopReceipt, QueueName};
 use tokio::sync::Notify;
 
+use super::live_queue::LiveQueue;
 use super::{Found, Put, Queues};
 use crate::clock::hybrid::tests::TestTime;
 use crate::storage::catalogue::Catalogue;
 use crate::storage::features::Features;
 use crate::storage::layout::message::MessageKeys;
-use crate::storage::layout::{AccountId, Family};
+use crate::storage::layout::{AccountId, Family, Key};
 use crate::storage::{Error, Result};
 
 pub(super) const SECOND: i64 = Ticks::PER_SECOND;
 pub(super) const DAY: i64 = 86_400 * SECOND;
 const START: i64 = 63_000_000_000 * SECOND;
-const ACCOUNT: AccountId = AccountId(1);
+pub(super) const ACCOUNT: AccountId = AccountId(1);
 
 /// One queue, in an engine that outlives the server, with clocks that go as they are told.
 pub(crate) struct World {
     pub(super) engine: AnyEngine,
     pub(super) time: Arc<TestTime>,
     pub(crate) queues: Arc<Queues>,
-    features: Features,
+    pub(super) features: Features,
 }
 
 pub(super) fn name() -> QueueName<'static> {
@@ -119,6 +120,20 @@ impl World {
     pub(super) async fn text(&self, found: &Found) -> String {
         let text = self.queues.text(found).await.unwrap().expect("a text");
         String::from_utf8(text.to_vec()).unwrap()
+    }
+
+    pub(super) async fn live(&self) -> Arc<LiveQueue> {
+        self.queues.live(ACCOUNT, &name()).await.unwrap()
+    }
+
+    /// Puts something else where the text of a message is, or nothing.
+    pub(crate) async fn overwrite_text(&self, put: &Put, stored: Option<&'static [u8]>) {
+        let key = MessageKeys(self.live().await.store).text(put.expires.into(), put.id);
+        let write = match stored {
+            Some(stored) => Write::Put(key, Bytes::from_static(stored)),
+            None => Write::Delete(key),
+        };
+        commit(&self.engine, vec![write]).await;
     }
 
     async fn texts(&self, found: &[Found]) -> Vec<String> {
@@ -265,9 +280,7 @@ async fn a_text_that_is_gone_went_with_its_message() {
     let world = World::new().await;
     let put = world.put_now(&"x".repeat(1000)).await;
     let found = world.get(1, 30).await.remove(0);
-    let keys = MessageKeys(found.store);
-    let text = keys.text(put.expires.into(), put.id);
-    commit(&world.engine, vec![Write::Delete(text)]).await;
+    world.overwrite_text(&put, None).await;
     assert_eq!(world.queues.text(&found).await.unwrap(), None);
 }
 
@@ -403,7 +416,7 @@ async fn messages_of_requests_that_went_away_are_counted_and_keep_nobody_back() 
 async fn expired_messages_behind_a_write_of_unknown_end_are_passed() {
     const EXPIRED: usize = 10_000;
     let world = World::new().await;
-    let live = world.queues.live(ACCOUNT, &name()).await.unwrap();
+    let live = world.live().await;
     drop(live.begin_write(Ticks(START).into()));
     for _ in 0..EXPIRED {
         world.put("expires", 0, Some(1)).await;
@@ -480,6 +493,29 @@ async fn an_empty_queue_is_known_to_be_empty() {
     assert_eq!(world.queues.scanned(), before, "no look at the rows");
     world.update(put.id, put.receipt, 0, None).await.unwrap();
     assert_eq!(world.get(32, 30).await.len(), 1);
+}
+
+/// Who asks again and again, for messages that are not there or are left where they are, has nothing written.
+#[tokio::test]
+async fn polls_write_nothing() {
+    let world = World::new().await;
+    let put = world.put_now("there").await;
+    let mark = async || world.engine.get(&Key::ClockMark.encode()).await.unwrap();
+    let before = mark().await;
+    for _ in 0..100 {
+        world.time.advance(SECOND);
+        assert_eq!(world.peek(32).await.len(), 1);
+    }
+    assert_eq!(mark().await, before);
+    assert!(world.delete(put.id, put.receipt).await);
+    for _ in 0..100 {
+        world.time.advance(SECOND);
+        assert!(world.peek(32).await.is_empty() && world.get(32, 30).await.is_empty());
+    }
+    assert_eq!(mark().await, before);
+    world.put_now("another").await;
+    assert_eq!(world.get(32, 30).await.len(), 1);
+    assert_ne!(mark().await, before);
 }
 
 /// After very many have gone, with very many hidden and very many waiting: the same few rows.

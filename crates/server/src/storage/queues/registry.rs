@@ -1,11 +1,8 @@
 //! The queues that are in use, by the place of their messages.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use tavola_wire::Ticks;
-
-use super::Queues;
 use super::live_queue::LiveQueue;
 use crate::storage::layout::StoreId;
 
@@ -15,66 +12,101 @@ const LIVE_QUEUES_MAX: usize = 65_536;
 
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    queues: RwLock<HashMap<StoreId, Arc<LiveQueue>>>,
+    known: RwLock<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    queues: HashMap<StoreId, Arc<LiveQueue>>,
+    /// How often queues were forgotten to make room.
+    forgotten: u64,
 }
 
 impl Registry {
     pub(super) fn get(&self, store: StoreId) -> Option<Arc<LiveQueue>> {
-        self.queues.read().unwrap_or_else(PoisonError::into_inner).get(&store).cloned()
+        self.known().queues.get(&store).cloned()
     }
 
     /// Adds a queue, unless another request was quicker: there is one for all of them.
     pub(super) fn add(&self, live: LiveQueue) -> Arc<LiveQueue> {
-        let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
-        if queues.len() >= LIVE_QUEUES_MAX && !queues.contains_key(&live.store) {
-            make_room(&mut queues);
-        }
-        queues.entry(live.store).or_insert_with(|| Arc::new(live)).clone()
+        self.known_mut().add(live)
     }
 
-    /// Adds a queue that has no messages. If a request has found it before, it has put none.
-    pub(super) fn add_new(&self, store: StoreId) {
-        self.add(LiveQueue::new_empty(store));
+    /// Adds a queue that had no messages when it was made, after queues had been forgotten so often. A request may have
+    /// found it before, and put messages: then that one's is kept; and nothing is said of one that was forgotten meanwhile.
+    pub(super) fn add_new(&self, store: StoreId, forgotten_before: u64) {
+        let mut known = self.known_mut();
+        if known.forgotten == forgotten_before {
+            known.add(LiveQueue::new_empty(store));
+        }
+    }
+
+    /// How often queues were forgotten so far, for [`Registry::add_new`].
+    pub(super) fn forgotten(&self) -> u64 {
+        self.known().forgotten
     }
 
     pub(super) fn remove(&self, store: StoreId) {
-        self.queues.write().unwrap_or_else(PoisonError::into_inner).remove(&store);
+        self.known_mut().queues.remove(&store);
     }
 
     pub(super) fn all(&self) -> Vec<Arc<LiveQueue>> {
-        self.queues.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.known().queues.values().cloned().collect()
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known_mut(&self) -> RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Forgets half of those that no request has in hand.
-fn make_room(queues: &mut HashMap<StoreId, Arc<LiveQueue>>) {
-    let mut keep = false;
-    queues.retain(|_, live| {
-        keep = !keep;
-        keep || Arc::strong_count(live) > 1
-    });
-}
-
-/// How full the queues are, as far as that is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Depth {
-    pub messages: u64,
-    /// Of the queue that has most.
-    pub messages_max: u64,
-    /// Since when the message that has waited longest could have been got.
-    pub oldest: Option<Ticks>,
-}
-
-impl Queues {
-    pub(crate) fn depth(&self) -> Depth {
-        let mut depth = Depth::default();
-        for live in self.registry.all() {
-            let messages = live.count().unwrap_or(0);
-            depth.messages += messages;
-            depth.messages_max = depth.messages_max.max(messages);
-            let oldest = live.oldest().filter(|_| messages > 0);
-            depth.oldest = [depth.oldest, oldest].into_iter().flatten().min();
+impl Known {
+    fn add(&mut self, live: LiveQueue) -> Arc<LiveQueue> {
+        if self.queues.len() >= LIVE_QUEUES_MAX && !self.queues.contains_key(&live.store) {
+            self.make_room();
         }
-        depth
+        self.queues.entry(live.store).or_insert_with(|| Arc::new(live)).clone()
+    }
+
+    /// Forgets half of those that no request has in hand.
+    fn make_room(&mut self) {
+        self.forgotten += 1;
+        let mut keep = false;
+        self.queues.retain(|_, live| {
+            keep = !keep;
+            keep || Arc::strong_count(live) > 1
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::layout::message::Place;
+
+    #[test]
+    fn a_new_queue_is_empty_unless_somebody_may_have_used_it() {
+        let registry = Registry::default();
+        let (first, second, third) = (StoreId(1), StoreId(2), StoreId(3));
+        registry.add_new(first, registry.forgotten());
+        assert_eq!(registry.get(first).unwrap().count(), Some(0));
+        // Another request was quicker.
+        let before = registry.forgotten();
+        registry.add(LiveQueue::new(second, Place::MIN));
+        registry.add_new(second, before);
+        assert_eq!(registry.get(second).unwrap().count(), None);
+        // It was, and what it knew was forgotten.
+        registry.add(LiveQueue::new(third, Place::MIN));
+        for store in (4..).map(StoreId).take(LIVE_QUEUES_MAX) {
+            registry.add(LiveQueue::new(store, Place::MIN));
+        }
+        registry.remove(third);
+        registry.add_new(third, before);
+        assert!(registry.get(third).is_none());
+        registry.add_new(third, registry.forgotten());
+        assert_eq!(registry.get(third).unwrap().count(), Some(0));
     }
 }

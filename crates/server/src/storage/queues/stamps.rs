@@ -26,14 +26,18 @@ const LITTLE_AHEAD: i64 = Ticks::PER_SECOND / 20;
 /// The present, as messages see it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
-    /// Messages are visible that are so by then. A stamp, given out once.
+    /// Messages are visible that are so by then. From [`Stamps::now`] a stamp, given out once.
     pub(super) stamp: Ticks,
-    /// Messages have expired that do by then. Not a stamp: those stay ahead of a clock that was set wrong for a while, and
-    /// what seemed to expire then has not.
+    /// Messages live from one time of day to another. Not a stamp: those stay ahead of a clock that was set wrong for a
+    /// while, and what seemed to expire then has not.
     pub(super) time_of_day: Ticks,
 }
 
 impl Now {
+    fn of(reading: Reading) -> Self {
+        Self { stamp: reading.stamp, time_of_day: reading.time_of_day }
+    }
+
     pub(super) fn visible(self) -> Moment {
         self.stamp.into()
     }
@@ -75,8 +79,12 @@ impl Stamps {
 
     /// The present; its stamp is one that no other request has.
     pub(super) async fn now(&self) -> Result<Now> {
-        let reading = self.read().await?;
-        Ok(Now { stamp: reading.stamp, time_of_day: reading.time_of_day() })
+        self.read().await.map(Now::of)
+    }
+
+    /// The present, for those who only look: it writes nothing, however often it is asked.
+    pub(super) fn look(&self) -> Now {
+        Now::of(self.clock.look())
     }
 
     async fn read(&self) -> Result<Reading> {

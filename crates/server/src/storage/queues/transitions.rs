@@ -10,7 +10,7 @@ use tavola_wire::queue::receipt::MadeBy;
 use tavola_wire::queue::{MessageId, PopReceipt};
 
 use super::head_scan::warn_of;
-use super::split_text;
+use super::texts::split_text;
 use crate::storage::layout::message::{Header, HeaderText, MessageKeys, Moment, Place};
 
 /// Puts a new message.
@@ -74,6 +74,12 @@ impl Transition for Claim {
 
     fn keys(&self) -> &[Bytes] {
         &self.keys
+    }
+
+    /// As many short rows in place of others, without which nobody could delete a message: on a disk that is nearly full it is
+    /// the only way to make room.
+    fn frees_space(&self) -> bool {
+        true
     }
 
     fn apply(
@@ -150,6 +156,11 @@ impl Transition for UpdateMessage {
 
     fn keys(&self) -> &[Bytes] {
         &self.keys
+    }
+
+    /// One short row in place of another, if it brings no text: who works on a message for long has to keep it hidden.
+    fn frees_space(&self) -> bool {
+        self.text.is_none()
     }
 
     fn apply(
@@ -260,5 +271,27 @@ fn remove(keys: MessageKeys, key: &Bytes, header: &Header, id: MessageId, writes
     writes.delete(key.clone());
     if matches!(header.text, HeaderText::Row(_)) {
         writes.delete(keys.text(header.expires, id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tavola_wire::Ticks;
+
+    use super::*;
+    use crate::storage::layout::StoreId;
+
+    /// A queue can be emptied on a disk that is nearly full.
+    #[test]
+    fn what_a_worker_needs_to_delete_messages_frees_space() {
+        let (keys, now) = (MessageKeys(StoreId(1)), Moment(1));
+        let receipt = PopReceipt { next_visible: Ticks(1), made_by: MadeBy::PutOrGet };
+        let update = |text| {
+            UpdateMessage::new(keys, Place::MIN, Place::END, receipt, now, text, Bytes::new())
+        };
+        assert!(Claim::new(keys, vec![Place::MIN], now, Moment(2)).frees_space());
+        assert!(DeleteMessage::new(keys, Place::MIN, receipt, now).frees_space());
+        assert!(update(None).frees_space() && !update(Some(Bytes::new())).frees_space());
+        assert!(!PutMessage::new(Bytes::new(), Bytes::new(), None, Bytes::new()).frees_space());
     }
 }
