@@ -68,6 +68,7 @@ impl Authenticator {
                 if named != account.name {
                     return Err(StorageError::new(ErrorCode::AuthenticationFailed)
                         .caused_by(format!("the Authorization header names the account {named:?}"))
+                        .authentication_detail("The Authorization header names another account.")
                         .refused_for(RefusalReason::AccountMismatch));
                 }
                 shared_key(account, head, scheme, &signature, self.clock.now())?;

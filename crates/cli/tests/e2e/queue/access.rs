@@ -1,5 +1,8 @@
 //! Who may do what: signatures of a queue and of the account, stored policies, and no credentials at all.
 
+use std::io::{BufReader, Write};
+use std::net::TcpStream;
+
 use tavola_wire::Service;
 use tavola_wire::auth::sas::{AccountSasSpec, Permissions, QueueSasSpec, ResourceTypes, Services};
 use tavola_wire::auth::shared_key::Scheme;
@@ -7,7 +10,7 @@ use tavola_wire::auth::shared_key::Scheme;
 use super::client::{QueueClient, VERSION, document, key, shared_client};
 use super::queues::{head_of_answer, replace};
 use crate::server::bearer::{Issuer, claims, serve};
-use crate::support::http::{Response, between};
+use crate::support::http::{self, Response, between};
 use crate::support::{ACCOUNT, Credentials, encode, minutes_from_now};
 
 fn with_token(client: &QueueClient, queue: &str, letters: &str) -> QueueClient {
@@ -89,6 +92,13 @@ fn a_token_of_a_queue_allows_what_its_letters_say() {
     let refused = refused.expect_error(403, "AuthenticationFailed");
     let start = "Signature not valid in the specified time frame: Expiry [";
     assert!(detail(&refused).starts_with(start), "{}", refused.text());
+}
+
+/// What a server answers to these bytes, below the head.
+fn body_of_answer(client: &QueueClient, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(client.server().queue_address()).expect("a connection");
+    stream.write_all(request).expect("to be sent");
+    http::read(&mut BufReader::new(stream)).expect("an answer").text().to_owned()
 }
 
 /// What a refusal says of its cause.
@@ -218,6 +228,11 @@ fn signatures_cover_the_request() {
     let signed = between(told, "Server used following string to sign: 'GET\n", "'.");
     let end = format!("/{ACCOUNT}/{ACCOUNT}/{queue}\ncomp:metadata");
     assert!(signed.is_some_and(|signed| signed.ends_with(&end)), "{told}");
+    let other = owner.request("GET", format!("/{queue}?comp=metadata")).into_bytes();
+    let named = format!("SharedKey {ACCOUNT}:");
+    let refused = body_of_answer(&owner, &replace(&other, named.as_bytes(), b"SharedKey other:"));
+    let told = "<AuthenticationErrorDetail>The Authorization header names another account.<";
+    assert!(refused.contains(told), "{refused}");
     let late = owner.request("GET", format!("/{queue}?comp=metadata"));
     let date = "Thu, 03 Sep 2020 18:50:45 GMT";
     let refused = late.header("x-ms-date", date).send().expect_error(403, "AuthenticationFailed");
