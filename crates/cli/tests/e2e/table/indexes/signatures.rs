@@ -36,7 +36,13 @@ fn rows_outside_the_range_are_not_there() {
     let view = unused_name();
     build(&client, &table, "ByTown", &json!({ "Keys": "Town", "BrowseAs": view }));
     let reader = reader_of_b(&client, &table);
-    for filter in ["Town eq '3'", "Town ge '3' and Town lt '4'", "Town eq '3' or Town eq '3'"] {
+    // Values in the order of keys are found by the index, though nothing is said of it. How long another range is depends on
+    // rows outside: then the hundred of the partition are read.
+    for (filter, examined) in [
+        ("Town eq '3'", "10"),
+        ("Town ge '3' and Town lt '4'", "100"),
+        ("Town eq '3' or Town eq '3'", "10"),
+    ] {
         let page = explained(&reader, &table, &[("$filter", filter)]);
         let found = row_keys(&values(&page));
         assert_eq!(found.len(), 10, "{filter}");
@@ -46,8 +52,7 @@ fn rows_outside_the_range_are_not_there() {
         }
         assert_ne!(page.header("x-tavola-query-kind"), Some("index"));
         assert_eq!(page.header("x-tavola-rows-returned"), Some("10"));
-        // The index is used though nothing is said of it: the partition has a hundred rows.
-        assert_eq!(page.header("x-tavola-rows-examined"), Some("10"), "{filter}");
+        assert_eq!(page.header("x-tavola-rows-examined"), Some(examined), "{filter}");
     }
     // The view has a name of its own, which this signature does not open.
     let answer = reader.query(&view, &[]).send();
