@@ -8,6 +8,7 @@
 mod base;
 mod batch;
 mod candidate;
+mod choice;
 mod entry;
 mod explain;
 mod ordered;
@@ -24,12 +25,12 @@ use std::time::Instant;
 
 use tavola_engine::{Engine, Reader, Visitor};
 use tavola_wire::explain::{How, Reason};
-use tavola_wire::table::filter::{Expr, QueryKind, Span};
-use tavola_wire::table::json::EntityFormat;
+use tavola_wire::table::filter::{QueryKind, Span};
 
 use self::base::{after, scan_rest, scan_rows};
 use self::batch::FIRST_ROWS;
-use self::candidate::{Candidate, Candidates, Wanted};
+use self::candidate::Candidate;
+use self::choice::Way;
 use self::entry::Entry;
 use self::ordered::{Merged, Ordered, ReadAhead};
 use self::sorted::{Pass, PassLimits, rows_worth};
@@ -41,6 +42,7 @@ use crate::storage::layout::{EntityKeys, IndexKeys};
 
 pub(crate) use self::batch::{BATCH_ROWS, Batch};
 pub(crate) use self::candidate::Hint;
+pub(crate) use self::choice::{Choice, IndexQuery, choose};
 pub(crate) use self::explain::IndexUse;
 pub(crate) use self::orphan::report_orphan;
 
@@ -74,76 +76,10 @@ const COMMON_COPIES_ONE_IN: u64 = ROWS_PER_COPY / 2;
 const RANGES_UNCOMPARED: usize = 16;
 /// Look-ups between two moments at which other requests of the thread get their turn.
 const LOOK_UPS_PER_YIELD: u64 = 32;
-/// Unordered ranges that are tried: each that is too wide costs up to half of what a scan does.
-const SORTED_MAX: usize = 2;
 /// Passes over an unordered range for one page.
 const PASSES_MAX: usize = 3;
 /// Rows that a table is taken to have if that is not known: what was counted before a crash may be lost.
 const ROWS_UNTOLD: u64 = 100_000;
-
-/// A query whose filter is asked about rows.
-pub(crate) struct IndexQuery<'q> {
-    pub filter: &'q Expr,
-    /// Sorted; what a continuation token and a signature leave of the plan's.
-    pub spans: &'q [Span],
-    pub kind: QueryKind,
-    /// Entities that the page may hold.
-    pub top: usize,
-    pub hint: Hint<'q>,
-    /// Whether a signature grants a range of keys. Then nothing may depend on rows outside the spans: which way the page is
-    /// filled shows in what it says of rows and in its token.
-    pub is_restricted: bool,
-}
-
-/// The indexes that are to serve the query.
-///
-/// # Errors
-/// There are none; why those that might have are not used.
-pub(crate) fn choose(
-    table: &Table,
-    query: &IndexQuery<'_>,
-    format: &EntityFormat,
-) -> Result<Choice, IndexUse> {
-    let Candidates { mut whole, branches, not_used } = match query.hint {
-        Hint::None => Candidates::default(),
-        // A full key is found at once.
-        Hint::Any if query.kind == QueryKind::Point => Candidates::default(),
-        hint => {
-            let wanted = Wanted { filter: query.filter, format, hint };
-            Candidates::find(&table.schema, wanted)
-        }
-    };
-    if query.is_restricted {
-        // How long an unordered range is depends on rows outside the spans.
-        whole.retain(|it| it.access.is_ordered());
-    }
-    let mut best = whole.drain(..);
-    let used = IndexUse { not_used, ..IndexUse::default() };
-    let way = match best.next() {
-        None if branches.is_empty() => return Err(used),
-        None => Way::Ordered(branches, None),
-        Some(first) if first.access.is_ordered() => {
-            Way::Ordered(vec![first], best.find(|it| it.access.is_ordered()))
-        }
-        Some(first) => {
-            Way::Sorted(std::iter::once(first).chain(best).take(SORTED_MAX).collect(), branches)
-        }
-    };
-    Ok(Choice { way, used })
-}
-
-/// Which indexes are to be used, and how.
-pub(crate) struct Choice {
-    way: Way,
-    used: IndexUse,
-}
-
-enum Way {
-    /// The rows of all of them, merged, and perhaps only those that another index has too.
-    Ordered(Vec<Candidate>, Option<Candidate>),
-    /// The first of them whose range is not too wide; if all are, the rows of the others, merged.
-    Sorted(Vec<Candidate>, Vec<Candidate>),
-}
 
 /// Fills the page. Index rows and entities are read from one state.
 pub(crate) async fn fill(
