@@ -51,7 +51,7 @@ pub struct IndexInfo {
     pub error: String,
     /// What else there is to know about it.
     pub note: String,
-    /// What the last [verification](super::indexes::IndexClient::verify) says, if there was one.
+    /// What the last [verification](crate::IndexClient::verify) says, if there was one.
     pub verification: String,
 }
 

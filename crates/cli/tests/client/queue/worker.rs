@@ -200,7 +200,9 @@ async fn what_kills_its_workers_is_buried_too() {
     }
     // On a busy machine a worker can lose the message and get it again before it is killed.
     assert!((1..=2).contains(&kills), "{kills}");
+    // The last one may have been killed after it made the queue and before it copied the message.
     while raw_texts(&dead_letters).await.is_empty() {
+        worker.drain(|_| async { Ok(()) }).await.unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(raw_texts(&dead_letters).await, ["killer"]);
