@@ -41,6 +41,18 @@ async fn race(world: Arc<World>) {
         });
     }
     let gone: Arc<Mutex<BTreeSet<_>>> = Arc::default();
+    // Those who only look make messages ready for the others, too.
+    for messages_max in [1, 5, 32] {
+        let (world, gone) = (Arc::clone(&world), Arc::clone(&gone));
+        tasks.spawn(async move {
+            while gone.lock().unwrap().len() < PRODUCERS * MESSAGES {
+                let peeked = world.peek(messages_max).await;
+                assert!(peeked.is_sorted_by(|a, b| a.place < b.place), "{peeked:?}");
+                world.queues.tidy(|| false).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        });
+    }
     for consumer in 0..CONSUMERS {
         let (world, claims, gone) = (Arc::clone(&world), Arc::clone(&claims), Arc::clone(&gone));
         tasks.spawn(async move {
