@@ -65,6 +65,10 @@ const LOOK_ROWS_SHARE: u64 = 2;
 const LOOK_ROWS_MAX: u64 = 512;
 /// Rows that are scanned at a time while that is cheaper.
 const SCAN_ROWS_MAX: u64 = 4096;
+/// Rows that are scanned between two comparisons, twice as many each time: to read entries that show what a scan is better
+/// for costs up to as much as the rows themselves.
+const UNCOMPARED_ROWS: u64 = 3 * LOOK_ROWS_MAX;
+const UNCOMPARED_ROWS_MAX: u64 = 64 * LOOK_ROWS_MAX;
 /// One look-up costs as much as this many rows of a scan.
 const ROWS_PER_LOOK_UP: u64 = 13;
 /// An index row that has all that is asked costs as much as this many.
@@ -306,7 +310,7 @@ impl<R: Reader> Run<'_, R> {
         first_rows: u64,
         rows_per_entry: u64,
     ) -> Result<()> {
-        let mut rows_max = first_rows;
+        let (mut rows_max, mut rows_uncompared) = (first_rows, UNCOMPARED_ROWS);
         while !self.is_done() {
             let begin = self.from.clone();
             let (rows, matches) = self.scan(rows_max).await?;
@@ -314,15 +318,19 @@ impl<R: Reader> Run<'_, R> {
                 break;
             }
             let enough = rows.div_ceil(rows_per_entry);
-            let is_cheaper =
-                matches >= enough || entries.has(enough, self.reader, &begin, &self.from).await?;
-            if !is_cheaper {
+            // Each match has an entry, which need not be read.
+            let is_told_by_matches = matches >= enough;
+            if !is_told_by_matches && !entries.has(enough, self.reader, &begin, &self.from).await? {
                 break;
+            }
+            if !is_told_by_matches && rows >= LOOK_ROWS_MAX {
+                self.scan(rows_uncompared).await?;
+                rows_uncompared = (2 * rows_uncompared).min(UNCOMPARED_ROWS_MAX);
             }
             // Where most rows match, the scan will go on, and not in many small steps.
             let is_sure = 2 * matches >= rows;
-            rows_max = if is_sure { SCAN_ROWS_MAX } else { LOOK_GROWTH * rows_max };
-            rows_max = rows_max.min(SCAN_ROWS_MAX);
+            let limit = if is_told_by_matches { SCAN_ROWS_MAX } else { LOOK_ROWS_MAX };
+            rows_max = if is_sure { SCAN_ROWS_MAX } else { (LOOK_GROWTH * rows_max).min(limit) };
         }
         Ok(())
     }

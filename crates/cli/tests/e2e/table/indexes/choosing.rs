@@ -130,6 +130,19 @@ fn the_narrower_of_two_ranges_is_read() {
     assert_eq!(page.header("x-tavola-index-not-used"), Some("ByCommon=too-wide"));
 }
 
+/// That a scan is better is found out by reading little of the index, also where it has all that is asked.
+#[test]
+fn a_common_value_with_copies_is_scanned_where_nothing_matches() {
+    let client = shared_client();
+    let table = table(&client);
+    let filter = [("$filter", "Common eq 'most' and Rare eq 5000")];
+    build(&client, &table, "ByCommon", &json!({ "Keys": "Common", "Include": "*" }));
+    let page = explained(&client, &table, &filter);
+    assert_eq!(values(&page), Vec::<Value>::new());
+    let entries: u64 = page.header("x-tavola-index-entries").unwrap().parse().unwrap();
+    assert!(entries <= 400, "{entries} index rows beside a scan");
+}
+
 /// Many ranges are not even begun where a page is full before.
 #[test]
 fn many_ranges_of_common_values_are_scanned() {
