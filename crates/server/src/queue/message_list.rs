@@ -112,8 +112,9 @@ impl MessageList {
 
     /// All of it. The texts of few messages, or short ones, are read together.
     async fn into_document(mut self) -> storage::Result<Vec<u8>> {
-        let (mut writer, mut out) = (ListWriter::default(), Vec::new());
         let found: Vec<_> = self.left.by_ref().collect();
+        let bytes = found.iter().map(|found| found.text_bytes() + FRAME_BYTES).sum();
+        let (mut writer, mut out) = (ListWriter::default(), Vec::with_capacity(bytes));
         for (found, text) in found.iter().zip(self.queues.texts(&found).await?) {
             // A text that is gone meanwhile went with its message.
             if let Some(message) = text.as_ref().and_then(|text| self.message(found, text)) {

@@ -3,6 +3,8 @@
 //! A list is written message by message, and a text in parts if need be, so that a long one need not be in memory as a
 //! whole.
 
+use memchr::{memchr, memchr3};
+
 use super::receipt::PopReceipt;
 use crate::table::stored::guid_text;
 use crate::ticks::Ticks;
@@ -204,9 +206,9 @@ pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
 }
 
 fn push_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
-    let is_special = |byte: u8| (byte == b'&') | (byte == b'<') | (byte == b'>') | (byte == b'\r');
     // Most texts are base64, and bytes are looked at many at a time.
-    if !bytes.iter().fold(false, |any, byte| any | is_special(*byte)) {
+    let is_plain = memchr3(b'&', b'<', b'>', bytes).is_none() && memchr(b'\r', bytes).is_none();
+    if is_plain {
         return out.extend_from_slice(bytes);
     }
     // Doubling until it fits would take twice the room of a large text.

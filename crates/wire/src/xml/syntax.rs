@@ -15,7 +15,7 @@ pub(crate) fn first_not_xml(text: &str) -> Option<usize> {
     // Nearly always there is none, and bytes are looked at many at a time. U+FFFE and U+FFFF begin with 0xEF.
     let is_suspect =
         |byte: u8| (byte < b' ') & !matches!(byte, b'\t' | b'\n' | b'\r') | (byte == 0xEF);
-    if !text.bytes().fold(false, |any, byte| any | is_suspect(byte)) {
+    if text.bytes().fold(0, |any, byte| any | u8::from(is_suspect(byte))) == 0 {
         return None;
     }
     text.char_indices().find(|(_, char)| !is_xml_char(*char)).map(|(at, _)| at)

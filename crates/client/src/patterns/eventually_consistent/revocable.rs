@@ -7,7 +7,7 @@ use crate::{Entity, Etag, Result, Stored, TableClient, UpdateMode};
 pub(super) struct Written {
     etag: Etag,
     keys: (String, String),
-    /// What it rewritten, as the service has it: encrypted stays encrypted.
+    /// What it replaced, as the service has it: encrypted stays encrypted.
     before: Option<Stored<Entity>>,
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn write_copy(table: &TableClient, copy: &Row) -> Result<Option
     }
 }
 
-/// Puts back what the copy rewritten. If somebody wrote there since, that stays.
+/// Puts back what the copy replaced. If somebody wrote there since, that stays.
 pub(super) async fn take_back(table: &TableClient, written: Option<Written>) -> Result<()> {
     let Some(Written { etag, keys: (partition, row), before }) = written else { return Ok(()) };
     let sealed = table.without_encryption();
