@@ -30,6 +30,11 @@ impl Ticks {
     pub const PER_SECOND: i64 = TICKS_PER_SECOND;
     pub const PER_MINUTE: i64 = 60 * TICKS_PER_SECOND;
 
+    /// Whether it is a moment that has a text, as all are that were ever written down.
+    pub fn has_text(self) -> bool {
+        (Self::MIN..=Self::MAX).contains(&self)
+    }
+
     /// The moment `nanoseconds` after 1970-01-01, rounded down to a tick.
     pub fn from_unix_nanos(nanoseconds: i128) -> Self {
         let ticks = nanoseconds.div_euclid(100) + i128::from(UNIX_EPOCH_DAYS * TICKS_PER_DAY);

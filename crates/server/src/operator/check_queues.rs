@@ -7,7 +7,6 @@ use bytes::Bytes;
 use tavola_wire::queue::MessageId;
 use tavola_wire::queue::message::TEXT_BYTES_MAX;
 
-use super::check::is_moment;
 use super::problems::Problems;
 use crate::storage::layout::message::{Header, HeaderText, Moment, Place, decode_text};
 use crate::storage::layout::{StoreId, mark};
@@ -72,7 +71,7 @@ impl QueueCheck {
             let texts = self.texts.entry(store).or_default();
             (texts.missing, texts.sum) = (texts.missing + 1, texts.sum.wrapping_add(hash));
         }
-        if !is_moment(header.inserted) || header.text_bytes() > TEXT_BYTES_MAX {
+        if !header.inserted.has_text() || header.text_bytes() > TEXT_BYTES_MAX {
             return Err("the header of a message is out of range");
         }
         // Those of a queue that awaits the sweeper are got by nobody.
