@@ -26,13 +26,13 @@ pub fn run(data: &[u8]) {
     let (blob, snapshot) = (present(blob), present(snapshot));
     let version_id = present(version_id);
     let address = BlobAddress { container, blob, snapshot, version_id };
-    token_of(&pairs, Addressed::Blob(address));
+    token_of(&pairs, &Addressed::Blob(address));
     if blob.is_none() {
-        token_of(&pairs, Addressed::Queue(container.into()));
+        token_of(&pairs, &Addressed::Queue(container.into()));
     }
 }
 
-fn token_of(pairs: &[(&str, &str)], addressed: Addressed<'_>) {
+fn token_of(pairs: &[(&str, &str)], addressed: &Addressed<'_>) {
     let keys = [AccountKey::from_bytes(SECRET)];
     match token(addressed.clone(), pairs) {
         Ok(None) => assert!(!pairs.iter().any(|(name, _)| *name == "sig")),
@@ -59,7 +59,7 @@ fn token_of(pairs: &[(&str, &str)], addressed: Addressed<'_>) {
     let now = Ticks::parse_iso("2025-06-01").unwrap();
     let origin = RequestOrigin { now, client: [168, 1, 5, 65].into(), https: true };
     match verified.grant(&origin, &[]) {
-        Ok(grant) => granted(&grant, text(pairs, "sp"), pairs, &addressed),
+        Ok(grant) => granted(&grant, text(pairs, "sp"), pairs, addressed),
         Err(error) => assert_eq!(error.status(), 403),
     }
 }
