@@ -11,7 +11,6 @@ use std::path::Path;
 
 use bytes::Bytes;
 use tavola_engine::{CheckedRows, FilesReport, FolderCheck, KeyRange, OpenError, Visitor};
-use tavola_wire::Ticks;
 use tavola_wire::queue::QueueName;
 use tavola_wire::table::names::{TableName, key_problem};
 use tavola_wire::table::stored::{EntityRef, check_entity as check_limits, check_name};
