@@ -1,11 +1,11 @@
 //! The words of the check about rows that nobody should have written.
 
 use tavola_engine::{Decision, EmbeddedEngine, EmbeddedOptions, Engine, Transition, WriteSet};
-use tavola_wire::Service;
 use tavola_wire::queue::MessageId;
 use tavola_wire::queue::metadata::Metadata;
 use tavola_wire::table::index::{IndexDefinition, IndexRow, RowMaker, RowScratch};
 use tavola_wire::table::stored::{EntityWriter, Value, set_timestamp};
+use tavola_wire::{Service, Ticks};
 
 use super::*;
 use crate::storage::index::definitions;
