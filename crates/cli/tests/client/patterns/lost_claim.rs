@@ -119,25 +119,34 @@ async fn a_worker_that_lost_its_message_makes_right_what_it_wrote() {
     queue.delete().await;
 }
 
-/// Changes an entity as soon as the archive was written.
+/// Somebody who changes an entity just before it is deleted, or as soon as something was written.
 #[derive(Debug)]
-struct ChangedMeanwhile {
+struct Interloper {
     current: TableClient,
     changed: Entity,
 }
 
+impl Interloper {
+    async fn change(&self) -> azure_core::Result<()> {
+        self.current.upsert_entity(&self.changed, UpdateMode::Replace, None).await.map(drop)
+    }
+}
+
 #[async_trait]
-impl Policy for ChangedMeanwhile {
+impl Policy for Interloper {
     async fn send(
         &self,
         context: &Context,
         request: &mut Request,
         next: &[Arc<dyn Policy>],
     ) -> PolicyResult {
+        if request.method() == Method::Delete {
+            self.change().await?;
+        }
         let is_write = matches!(request.method(), Method::Put | Method::Post);
         let answer = next[0].send(context, request, &next[1..]).await;
         if is_write {
-            self.current.upsert_entity(&self.changed, UpdateMode::Replace, None).await?;
+            self.change().await?;
         }
         answer
     }
@@ -154,11 +163,11 @@ async fn what_an_archive_had_before_is_not_taken_back() {
         if let Some(age) = before {
             archive.upsert_entity(&employee(age), UpdateMode::Replace, None).await.unwrap();
         }
-        let policy = ChangedMeanwhile { current: current.table.clone(), changed: employee(51) };
-        let target = client(&queue.account, archive.name(), Arc::new(policy));
         // Also if nothing has to be written: it is changed before it is deleted.
-        let policy = ChangedBefore { current: current.table.clone(), changed: employee(51) };
-        let source = client(&queue.account, current.name(), Arc::new(policy));
+        let interloper =
+            Arc::new(Interloper { current: current.table.clone(), changed: employee(51) });
+        let target = client(&queue.account, archive.name(), interloper.clone());
+        let source = client(&queue.account, current.name(), interloper);
         let leavers = Archive::<Entity>::new(source, target, queue.queue.clone());
         let stored = current.get_entity("Sales", "7", None).await.unwrap();
         leavers.begin_version(&stored).await.unwrap();
@@ -174,28 +183,6 @@ async fn what_an_archive_had_before_is_not_taken_back() {
         table.delete().await;
     }
     queue.delete().await;
-}
-
-/// Changes an entity just before it is deleted.
-#[derive(Debug)]
-struct ChangedBefore {
-    current: TableClient,
-    changed: Entity,
-}
-
-#[async_trait]
-impl Policy for ChangedBefore {
-    async fn send(
-        &self,
-        context: &Context,
-        request: &mut Request,
-        next: &[Arc<dyn Policy>],
-    ) -> PolicyResult {
-        if request.method() == Method::Delete {
-            self.current.upsert_entity(&self.changed, UpdateMode::Replace, None).await?;
-        }
-        next[0].send(context, request, &next[1..]).await
-    }
 }
 
 /// Loses the answer to the next request of this kind, which the service has done.
