@@ -7,6 +7,9 @@ use tavola_wire::table::stored::EntityWriter;
 
 use super::candidate::{Candidate, Coverage};
 
+/// Bytes of entries that a query holds at a time.
+pub(super) const HELD_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// Its key, and what the answer needs of it if the index row has that.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {

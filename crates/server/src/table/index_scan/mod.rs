@@ -9,6 +9,7 @@ mod base;
 mod batch;
 mod candidate;
 mod choice;
+mod cost;
 mod entry;
 mod explain;
 mod ordered;
@@ -31,6 +32,7 @@ use self::base::{after, scan_rest, scan_rows};
 use self::batch::FIRST_ROWS;
 use self::candidate::Candidate;
 use self::choice::Way;
+use self::cost::{Comparisons, ScanSteps, rows_per_entry};
 use self::entry::Entry;
 use self::ordered::{Merged, Ordered, ReadAhead};
 use self::sorted::{Pass, PassLimits, rows_worth};
@@ -52,30 +54,6 @@ const RANGE_ROWS: u64 = 1000;
 const PARTITION_ROWS: u64 = 1000;
 /// Rows of an unordered range that are passed before a partition is read.
 const SHORT_RANGE_ROWS: u64 = 256;
-/// Entities that are looked up before the index is compared with a scan; fewer where the build has found a value that a
-/// scan is better for. The more have been looked up, the rarer it is compared.
-const FIRST_LOOK: u64 = 64;
-const COMMON_FIRST_LOOK: u64 = 4;
-/// Entries that have all that is asked, likewise: most queries want no more of them.
-const COPIES_FIRST_LOOK: u64 = 256;
-const LOOK_GROWTH: u64 = 4;
-const LOOK_GAP_MAX: u64 = 4096;
-/// Rows that are scanned to compare, for each entity that was looked up: a sixth of what that cost.
-const LOOK_ROWS_SHARE: u64 = 2;
-const LOOK_ROWS_MAX: u64 = 512;
-/// Rows that are scanned at a time while that is cheaper.
-const SCAN_ROWS_MAX: u64 = 4096;
-/// Rows that are scanned between two comparisons, twice as many each time: to read entries that show what a scan is better
-/// for costs up to as much as the rows themselves.
-const UNCOMPARED_ROWS: u64 = 3 * LOOK_ROWS_MAX;
-const UNCOMPARED_ROWS_MAX: u64 = 64 * LOOK_ROWS_MAX;
-/// One look-up costs as much as this many rows of a scan.
-const ROWS_PER_LOOK_UP: u64 = 13;
-/// An index row that has all that is asked costs as much as this many.
-const ROWS_PER_COPY: u64 = 6;
-/// Whether a value is so common that a scan is better even than such rows, which is not far off, is asked early where one
-/// entity in so many has it.
-const COMMON_COPIES_ONE_IN: u64 = ROWS_PER_COPY / 2;
 /// Ranges that are read without comparing them with a scan first.
 const RANGES_UNCOMPARED: usize = 16;
 /// Look-ups between two moments at which other requests of the thread get their turn.
@@ -203,7 +181,8 @@ impl<R: Reader> Run<'_, R> {
         second: Option<&Candidate>,
     ) -> Result<()> {
         let is_covering = candidates.iter().all(Candidate::is_covering);
-        let (first_rows, first_look) = self.first_steps(candidates, second, is_covering);
+        let is_common = second.is_none() && self.has_common_value(candidates, is_covering);
+        let first_rows = if is_common { FIRST_ROWS } else { BATCH_ROWS };
         let ahead = ReadAhead { top: self.query.top, first_rows };
         let merged = |candidates: &[Candidate]| {
             let memory = self.context.state.memory_budget.reservation();
@@ -222,7 +201,8 @@ impl<R: Reader> Run<'_, R> {
         if ranges > RANGES_UNCOMPARED && is_compared {
             self.scan_before(ranges, rows_per_entry(is_covering)).await?;
         }
-        let (mut look_ups, mut look_gap, mut next_look) = (0, first_look, first_look);
+        let mut comparisons = Comparisons::new(is_covering, is_common);
+        let mut look_ups = 0;
         while !self.is_done() {
             let Some(entry) = entries.next(self.reader, &self.from).await? else {
                 self.end(entries.late_at.take());
@@ -234,16 +214,14 @@ impl<R: Reader> Run<'_, R> {
                 tokio::task::yield_now().await;
             }
             // The rest of a short list is looked up sooner than anything is compared.
-            if is_compared && look_ups >= next_look && !entries.is_read() {
-                let first_rows = (LOOK_ROWS_SHARE * look_gap).min(LOOK_ROWS_MAX);
+            if is_compared && comparisons.is_due(look_ups) && !entries.is_read() {
                 let is_covering = match second.filter(|_| entries.is_second_alone) {
                     Some(second) => second.is_covering(),
                     None => is_covering,
                 };
-                let rows_per_entry = rows_per_entry(is_covering);
-                self.scan_while_cheaper(&mut entries, first_rows, rows_per_entry).await?;
-                look_gap = (LOOK_GROWTH * look_gap).min(LOOK_GAP_MAX);
-                next_look = look_ups + look_gap;
+                let steps = ScanSteps::first(comparisons.rows());
+                self.scan_while_cheaper(&mut entries, steps, rows_per_entry(is_covering)).await?;
+                comparisons.done(look_ups);
             }
         }
         self.note_second(&entries, second);
@@ -251,27 +229,15 @@ impl<R: Reader> Run<'_, R> {
         Ok(())
     }
 
-    /// Rows of the first batch of each range, and entries after which the index is compared with a scan for the first time.
-    fn first_steps(
-        &self,
-        candidates: &[Candidate],
-        second: Option<&Candidate>,
-        is_covering: bool,
-    ) -> (usize, u64) {
-        let one_in = if is_covering { COMMON_COPIES_ONE_IN } else { ROWS_PER_LOOK_UP };
+    /// Whether the build has found a value that so many entities have that a scan may be better. Of two sides, the one that
+    /// ends within a batch is used alone.
+    fn has_common_value(&self, candidates: &[Candidate], is_covering: bool) -> bool {
+        let one_in = cost::common_one_in(is_covering);
         // The build counts values of the first part.
         let has_common_value = |it: &Candidate| {
             it.index().definition.keys.len() == 1 && it.index().statistics.has_common_value(one_in)
         };
-        // Of two sides, the one that ends within a batch is used alone.
-        let is_common = second.is_none()
-            && !self.query.is_restricted
-            && candidates.iter().any(has_common_value);
-        match is_common {
-            true => (FIRST_ROWS, COMMON_FIRST_LOOK),
-            false if is_covering => (BATCH_ROWS, COPIES_FIRST_LOOK),
-            false => (BATCH_ROWS, FIRST_LOOK),
-        }
+        !self.query.is_restricted && candidates.iter().any(has_common_value)
     }
 
     /// What the second side was good for.
@@ -291,13 +257,13 @@ impl<R: Reader> Run<'_, R> {
 
     /// Many ranges cost as many look-ups before the first entity is found: where there are matches enough, a page is sooner full.
     async fn scan_before(&mut self, ranges: usize, rows_per_match: u64) -> Result<()> {
-        let mut rows_max = LOOK_ROWS_SHARE * ranges as u64;
+        let mut steps = ScanSteps::before(ranges);
         while !self.is_done() {
-            let (rows, matches) = self.scan(rows_max.min(SCAN_ROWS_MAX)).await?;
+            let (rows, matches) = self.scan(steps.rows()).await?;
             if matches * rows_per_match < rows {
                 break;
             }
-            rows_max *= LOOK_GROWTH;
+            steps.grow();
         }
         Ok(())
     }
@@ -307,30 +273,27 @@ impl<R: Reader> Run<'_, R> {
     async fn scan_while_cheaper(
         &mut self,
         entries: &mut Ordered<'_>,
-        first_rows: u64,
+        mut steps: ScanSteps,
         rows_per_entry: u64,
     ) -> Result<()> {
-        let (mut rows_max, mut rows_uncompared) = (first_rows, UNCOMPARED_ROWS);
         while !self.is_done() {
             let begin = self.from.clone();
-            let (rows, matches) = self.scan(rows_max).await?;
+            let (rows, matches) = self.scan(steps.rows()).await?;
             if self.is_done() {
                 break;
             }
             let enough = rows.div_ceil(rows_per_entry);
             // Each match has an entry, which need not be read.
-            let is_told_by_matches = matches >= enough;
-            if !is_told_by_matches && !entries.has(enough, self.reader, &begin, &self.from).await? {
+            if matches >= enough {
+                steps.told_by_matches(rows, matches);
+                continue;
+            }
+            if !entries.has(enough, self.reader, &begin, &self.from).await? {
                 break;
             }
-            if !is_told_by_matches && rows >= LOOK_ROWS_MAX {
-                self.scan(rows_uncompared).await?;
-                rows_uncompared = (2 * rows_uncompared).min(UNCOMPARED_ROWS_MAX);
+            if let Some(rows) = steps.told_by_entries(rows, matches) {
+                self.scan(rows).await?;
             }
-            // Where most rows match, the scan will go on, and not in many small steps.
-            let is_sure = 2 * matches >= rows;
-            let limit = if is_told_by_matches { SCAN_ROWS_MAX } else { LOOK_ROWS_MAX };
-            rows_max = if is_sure { SCAN_ROWS_MAX } else { (LOOK_GROWTH * rows_max).min(limit) };
         }
         Ok(())
     }
@@ -444,9 +407,4 @@ impl<R: Reader> Run<'_, R> {
         self.from = after(&entry.entity_key);
         Ok(())
     }
-}
-
-/// Rows of a scan that cost as much as an entry of an index.
-fn rows_per_entry(is_covering: bool) -> u64 {
-    if is_covering { ROWS_PER_COPY } else { ROWS_PER_LOOK_UP }
 }

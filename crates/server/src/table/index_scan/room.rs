@@ -3,11 +3,8 @@
 //! Each range has to show its first entry, so that none can be refused altogether. Where there is no room, an entry stays
 //! without its copy: then the entity is looked up when its turn comes.
 
-use super::entry::Entry;
+use super::entry::{Entry, HELD_BYTES_MAX};
 use crate::net::memory_budget::Reservation;
-
-/// Bytes of all entries.
-const BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(super) struct Room {
     bytes: usize,
@@ -24,7 +21,7 @@ impl Room {
     /// Counts an entry, which loses its copy if there is no room for that. Whether there was room.
     pub(super) fn take_for(&mut self, entry: &mut Entry) -> bool {
         let sum = self.bytes + entry.bytes();
-        let has_room = sum <= BYTES_MAX && self.memory.grow_ahead_to(sum).is_ok();
+        let has_room = sum <= HELD_BYTES_MAX && self.memory.grow_ahead_to(sum).is_ok();
         if !has_room {
             entry.entity = None;
             self.is_full = true;
@@ -60,7 +57,7 @@ mod tests {
         let (mut first, mut second) = (entry(3 * MIB), entry(2 * MIB));
         assert!(room.take_for(&mut first) && first.entity.is_some());
         assert!(!room.take_for(&mut second) && second.entity.is_none() && room.is_full);
-        assert!(budget.used() <= BYTES_MAX);
+        assert!(budget.used() <= HELD_BYTES_MAX);
         room.give_back(first.bytes());
         assert!(!room.is_full && room.take_for(&mut entry(2 * MIB)));
         drop(room);

@@ -6,11 +6,8 @@
 
 use std::collections::BinaryHeap;
 
-use super::entry::Entry;
+use super::entry::{Entry, HELD_BYTES_MAX};
 use crate::net::memory_budget::Reservation;
-
-/// Bytes of entries that are kept.
-const BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(super) struct Smallest {
     entries_max: usize,
@@ -51,7 +48,7 @@ impl Smallest {
     }
 
     fn has_room(&mut self) -> bool {
-        let fits = self.heap.len() <= self.entries_max && self.bytes <= BYTES_MAX;
+        let fits = self.heap.len() <= self.entries_max && self.bytes <= HELD_BYTES_MAX;
         fits && self.memory.grow_ahead_to(self.bytes).is_ok()
     }
 

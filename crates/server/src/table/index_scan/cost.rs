@@ -1,0 +1,122 @@
+//! What the ways of reading cost beside each other, and how often they are compared.
+//!
+//! There is no more of a cost model than these numbers: a page begins with an index, reads some rows in order now and then, and
+//! goes on with what was cheaper. Both ways get on in the same order, so that to change costs nothing.
+
+/// Entities that are looked up before the index is compared with a scan for the first time; fewer where the build has found
+/// a value that a scan is better for. The more have been looked up, the rarer it is compared.
+const FIRST_COMPARISON: u64 = 64;
+const COMMON_FIRST_COMPARISON: u64 = 4;
+/// Entries that have all that is asked, likewise: most queries want no more of them.
+const COPIES_FIRST_COMPARISON: u64 = 256;
+const GROWTH: u64 = 4;
+const COMPARISON_GAP_MAX: u64 = 4096;
+
+/// Rows that are scanned to compare, for each entity that was looked up: a sixth of what that cost.
+const COMPARED_ROWS_SHARE: u64 = 2;
+const COMPARED_ROWS_MAX: u64 = 512;
+/// Rows that are scanned at a time while that is cheaper.
+const SCAN_ROWS_MAX: u64 = 4096;
+/// Rows that are scanned between two comparisons, more each time: to read entries that show what a scan is better for costs
+/// up to as much as the rows themselves, and only long scans are read by several threads.
+const UNCOMPARED_ROWS: u64 = 3 * COMPARED_ROWS_MAX;
+const UNCOMPARED_ROWS_MAX: u64 = 512 * COMPARED_ROWS_MAX;
+
+/// One look-up costs as much as this many rows of a scan.
+const ROWS_PER_LOOK_UP: u64 = 13;
+/// An index row that has all that is asked costs as much as this many.
+const ROWS_PER_COPY: u64 = 6;
+/// Whether a value is so common that a scan is better even than such rows, which is not far off, is asked early where one
+/// entity in so many has it.
+const COMMON_COPIES_ONE_IN: u64 = ROWS_PER_COPY / 2;
+
+/// Rows of a scan that cost as much as an entry of an index.
+pub(super) fn rows_per_entry(is_covering: bool) -> u64 {
+    if is_covering { ROWS_PER_COPY } else { ROWS_PER_LOOK_UP }
+}
+
+/// A value is common if one entity in so many has it.
+pub(super) fn common_one_in(is_covering: bool) -> u64 {
+    if is_covering { COMMON_COPIES_ONE_IN } else { ROWS_PER_LOOK_UP }
+}
+
+/// When an index is compared with a scan.
+pub(super) struct Comparisons {
+    /// Entities that are looked up before the next one.
+    gap: u64,
+    next: u64,
+}
+
+impl Comparisons {
+    pub(super) fn new(is_covering: bool, is_common: bool) -> Self {
+        let first = match (is_common, is_covering) {
+            (true, _) => COMMON_FIRST_COMPARISON,
+            (false, true) => COPIES_FIRST_COMPARISON,
+            (false, false) => FIRST_COMPARISON,
+        };
+        Self { gap: first, next: first }
+    }
+
+    pub(super) fn is_due(&self, look_ups: u64) -> bool {
+        look_ups >= self.next
+    }
+
+    /// Rows that are scanned to compare.
+    pub(super) fn rows(&self) -> u64 {
+        (COMPARED_ROWS_SHARE * self.gap).min(COMPARED_ROWS_MAX)
+    }
+
+    pub(super) fn done(&mut self, look_ups: u64) {
+        self.gap = (GROWTH * self.gap).min(COMPARISON_GAP_MAX);
+        self.next = look_ups + self.gap;
+    }
+}
+
+/// How many rows a scan reads at a time beside an index.
+pub(super) struct ScanSteps {
+    rows: u64,
+    uncompared: u64,
+}
+
+impl ScanSteps {
+    pub(super) fn first(rows: u64) -> Self {
+        Self { rows, uncompared: UNCOMPARED_ROWS }
+    }
+
+    /// Before many ranges are read.
+    pub(super) fn before(ranges: usize) -> Self {
+        Self::first(COMPARED_ROWS_SHARE * ranges as u64)
+    }
+
+    pub(super) fn rows(&self) -> u64 {
+        self.rows.min(SCAN_ROWS_MAX)
+    }
+
+    pub(super) fn grow(&mut self) {
+        self.rows = (GROWTH * self.rows).min(SCAN_ROWS_MAX);
+    }
+
+    /// Matches alone have shown that the scan is cheaper.
+    pub(super) fn told_by_matches(&mut self, rows: u64, matches: u64) {
+        match is_sure(rows, matches) {
+            true => self.rows = SCAN_ROWS_MAX,
+            false => self.grow(),
+        }
+    }
+
+    /// Entries have shown it, which were read for that. Answers how many rows to scan before they are read again.
+    pub(super) fn told_by_entries(&mut self, rows: u64, matches: u64) -> Option<u64> {
+        self.rows = match is_sure(rows, matches) {
+            true => SCAN_ROWS_MAX,
+            false => (GROWTH * self.rows).min(COMPARED_ROWS_MAX),
+        };
+        let uncompared = (rows >= COMPARED_ROWS_MAX).then_some(self.uncompared)?;
+        self.uncompared = (GROWTH * uncompared).min(UNCOMPARED_ROWS_MAX);
+        Some(uncompared)
+    }
+}
+
+/// Where most rows match, the scan will go on, and not in many small steps.
+fn is_sure(rows: u64, matches: u64) -> bool {
+    2 * matches >= rows
+}
