@@ -144,18 +144,14 @@ fn sas_token(
     head: &RequestHead<'_>,
     addressed: Addressed<'_>,
 ) -> Result<Arc<VerifiedSas<'static>>> {
-    // A token of a queue or a blob is verified for what is addressed, which stands in the path: another path, another token.
-    let is_for_any_path = addressed == Addressed::Table;
-    let recalled = head.recalled.filter(|_| is_for_any_path);
-    if let Some(token) = recalled.and_then(|query| query.token_for(account.keys_id)) {
+    let recalled = head.recalled.and_then(|query| query.token_for(account.keys_id));
+    if let Some(token) = recalled.filter(|token| token.is_for(&addressed)) {
         return Ok(token.clone());
     }
     let token = account.tokens.verified(addressed, &head.query, &account.name, &account.keys)?;
     let Some(token) = token else {
         return Err(ErrorCode::NoAuthenticationInformation.into());
     };
-    if is_for_any_path {
-        last.remember(head.raw_query(), account.keys_id, &token);
-    }
+    last.remember(head.raw_query(), account.keys_id, &token);
     Ok(token)
 }

@@ -20,9 +20,13 @@ const SIGNED_BYTES_MAX: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeysId(pub(crate) u64);
 
-/// Whether a parameter may be a field of a token. The options of OData and of paging are not.
+/// What clients say of messages, as all of them spell it.
+const MESSAGE_OPTIONS: [&str; 6] =
+    ["messagettl", "numofmessages", "peekonly", "popreceipt", "timeout", "visibilitytimeout"];
+
+/// Whether a parameter may be a field of a token. The options of OData, of paging and of messages are not.
 pub(crate) fn is_token_field(name: &str) -> bool {
-    !name.starts_with('$') && !name.starts_with("Next")
+    !name.starts_with('$') && !name.starts_with("Next") && !MESSAGE_OPTIONS.contains(&name)
 }
 
 /// The query of a request, decoded for it or for one before it.
@@ -215,10 +219,12 @@ mod tests {
     fn options_may_stand_before_and_behind() {
         let sas = sas();
         let filter = "$filter=a%20eq%20'b%26'&%24top=1";
+        let receipt = "popreceipt=AgAAAAMAAAA%3D&timeout=5&visibilitytimeout=30";
         for first in [sas.clone(), format!("{filter}&{sas}"), format!("{sas}&{filter}")] {
             let last = LastSignedQuery::default();
             remember(&last, &first, KeysId(7));
-            for options in [filter, "NextPartitionKey=a&NextRowKey=b", "$select="] {
+            let paging = "NextPartitionKey=a&NextRowKey=b";
+            for options in [filter, receipt, paging, "$select=", "peekonly=true"] {
                 assert_read_alike(&last, &format!("{options}&{sas}"));
                 assert_read_alike(&last, &format!("{sas}&{options}"));
             }

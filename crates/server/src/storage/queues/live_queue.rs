@@ -377,6 +377,9 @@ impl Head {
 
     /// Takes out of those that are ready what has expired since. It stays where it is, until it is swept.
     fn pass_expired(&mut self, now: Now) {
+        if self.next_expiry > now.expired() {
+            return;
+        }
         let Self { ready, expired, .. } = self;
         ready.retain(|candidate| {
             let is_alive = candidate.expires > now.expired();

@@ -121,6 +121,23 @@ mod tests {
         result.err().map(|error| error.code())
     }
 
+    /// Which is what lets a connection go on with the token of its last request.
+    #[test]
+    fn a_token_of_a_queue_is_for_that_queue_and_one_of_the_account_for_all() {
+        let is_for = |query: &str, first: &str, then: Addressed<'_>| {
+            let pairs = decode(query);
+            let token = SasToken::parse(Addressed::Queue(first.into()), borrow(&pairs)).unwrap();
+            token.unwrap().verify(ACCOUNT, &[dev_key()]).unwrap().is_for(&then)
+        };
+        assert!(is_for(SERVICE, "orders", Addressed::Queue("orders".into())));
+        assert!(!is_for(SERVICE, "orders", Addressed::Queue("order".into())));
+        assert!(!is_for(SERVICE, "orders", Addressed::Queue("".into())));
+        assert!(!is_for(SERVICE, "orders", Addressed::Table));
+        assert!(is_for(ACCOUNT_SAS, "orders", Addressed::Queue("others".into())));
+        assert!(is_for(ACCOUNT_SAS, "orders", Addressed::Queue("".into())));
+        assert!(!is_for(ACCOUNT_SAS, "orders", Addressed::Table));
+    }
+
     /// The vectors of the reference for queues, section 12.
     #[test]
     fn vectors() {

@@ -248,6 +248,18 @@ impl<'a> Kind<'a> {
 }
 
 impl VerifiedSas<'_> {
+    /// Whether it would have been verified alike for what is addressed. A token of a queue is signed for that queue alone,
+    /// which is named by the request's path and not by the token.
+    pub fn is_for(&self, addressed: &Addressed<'_>) -> bool {
+        let is_of_resource = match &self.0.kind {
+            Kind::Account(_) | Kind::Table { .. } => true,
+            Kind::Queue { queue } => matches!(addressed, Addressed::Queue(other) if other == queue),
+            // What is addressed decides what it grants.
+            Kind::Blob(_) => false,
+        };
+        is_of_resource && addressed.service() == self.0.service
+    }
+
     /// The table whose stored policies [`Self::grant`] needs, when the token refers to one.
     pub fn policy_table(&self) -> Option<&str> {
         match self.0.kind {
