@@ -2,11 +2,14 @@
 //! use the same receipt one wins.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use futures_util::FutureExt;
 use tavola_wire::queue::MessageId;
 
 use super::tests::{SECOND, World};
+use crate::storage::Error;
 
 const PRODUCERS: usize = 4;
 const CONSUMERS: usize = 8;
@@ -91,35 +94,96 @@ async fn race(world: Arc<World>) {
     assert_eq!(world.count().await, 0);
 }
 
-/// Puts and Gets beside Clears: what was put after the last one is there, and nothing else.
+/// Puts beside Clears, and beside queues that are deleted and made again: what was begun after one of them was answered is
+/// there, and what was answered before one was begun is not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_is_acknowledged_after_a_clear_stays() {
-    let world = Arc::new(World::new().await);
-    for _ in 0..50 {
-        let putting = {
+async fn what_is_put_after_a_clear_stays_and_what_was_put_before_it_goes() {
+    for is_deleted in [false, true] {
+        let world = Arc::new(World::new().await);
+        for round in 0..100 {
+            let moments = Arc::new(AtomicUsize::new(0));
+            let mut putting = tokio::task::JoinSet::new();
+            for _ in 0..4 {
+                let (world, moments) = (Arc::clone(&world), Arc::clone(&moments));
+                putting.spawn(async move {
+                    let mut puts = Vec::new();
+                    for _ in 0..10 {
+                        let begun = moments.fetch_add(1, Ordering::SeqCst);
+                        if let Ok(put) = world.try_put("text").await {
+                            puts.push((begun, moments.fetch_add(1, Ordering::SeqCst), put.id));
+                        }
+                        tokio::task::yield_now().await;
+                    }
+                    puts
+                });
+            }
+            for _ in 0..round % 7 {
+                tokio::task::yield_now().await;
+            }
+            let begun = moments.fetch_add(1, Ordering::SeqCst);
+            match is_deleted {
+                false => world.clear().await,
+                true => {
+                    world.delete_queue().await;
+                    world.create().await.unwrap();
+                }
+            }
+            let answered = moments.fetch_add(1, Ordering::SeqCst);
+            let puts: Vec<_> = putting.join_all().await.concat();
+            let mut there = BTreeSet::new();
+            loop {
+                let got = world.get(32, 3600).await;
+                if got.is_empty() {
+                    break;
+                }
+                there.extend(got.iter().map(super::Found::id));
+            }
+            for (put_begun, put_answered, id) in puts {
+                let is_there = there.remove(&id);
+                assert!(is_there || put_begun < answered, "round {round}: a message was lost");
+                assert!(!is_there || put_answered > begun, "round {round}: a message came back");
+            }
+            assert!(there.is_empty());
+            world.clear().await;
+            assert_eq!(world.count().await, 0);
+        }
+    }
+}
+
+/// A Put that has found the queue and waits at its gate, behind a Clear or a Delete Queue: it must not put its message where
+/// nobody looks any more.
+#[tokio::test]
+async fn a_put_that_waits_behind_a_clear_is_not_lost() {
+    for is_deleted in [false, true] {
+        let world = Arc::new(World::new().await);
+        let closed = world.live().await.gate().write_owned().await;
+        let mut ending = {
             let world = Arc::clone(&world);
             tokio::spawn(async move {
-                for number in 0..20 {
-                    world.put_now(&number.to_string()).await;
+                match is_deleted {
+                    false => world.clear().await,
+                    true => world.delete_queue().await,
                 }
             })
         };
-        let getting = {
+        let mut putting = {
             let world = Arc::clone(&world);
-            tokio::spawn(async move {
-                for _ in 0..20 {
-                    world.get(3, 3600).await;
-                }
-            })
+            Box::pin(async move { world.try_put("text").await })
         };
-        world.clear().await;
-        putting.await.unwrap();
-        getting.await.unwrap();
-        world.clear().await;
-        let put = world.put_now("after").await;
-        let got = world.get(32, 3600).await;
-        assert_eq!(got.iter().map(super::Found::id).collect::<Vec<_>>(), [put.id]);
-        assert_eq!(world.count().await, 1);
-        world.clear().await;
+        for _ in 0..10 {
+            assert!((&mut ending).now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+        assert!((&mut putting).now_or_never().is_none());
+        drop(closed);
+        ending.await.unwrap();
+        match (is_deleted, putting.await) {
+            (false, Ok(put)) => {
+                let got = world.get(32, 30).await;
+                assert_eq!(got.iter().map(super::Found::id).collect::<Vec<_>>(), [put.id]);
+            }
+            (true, put) => assert!(matches!(put, Err(Error::NotFound)), "{put:?}"),
+            (false, Err(error)) => panic!("{error}"),
+        }
     }
 }

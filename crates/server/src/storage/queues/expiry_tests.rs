@@ -6,9 +6,13 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use futures_util::future::join_all;
+use tavola_engine::Write;
+use tavola_engine::conformance::commit;
 
 use super::Found;
 use super::tests::{DAY, SECOND, World};
+use crate::storage::layout::message::Place;
+use crate::storage::layout::{Key, mark};
 
 /// Also when the wall clock was set back before, by so much that the stamps are ahead of it for hours, or for a while.
 #[tokio::test]
@@ -150,6 +154,64 @@ async fn what_expires_before_it_is_claimed_is_passed_like_any_other() {
     assert!(world.get(32, 30).await.is_empty());
     world.time.step(-8 * DAY);
     assert_eq!(world.get(32, 30).await.len(), 3);
+}
+
+/// The first message is alive and known, the second is passed because it has expired, or seemed to: neither takes the other with
+/// it, not over a stop either.
+#[tokio::test]
+async fn what_expires_between_others_takes_none_of_them_with_it() {
+    let mut world = World::new().await;
+    let mut put = Vec::new();
+    for (number, lives) in [None, Some(60), None, Some(60), None].into_iter().enumerate() {
+        put.push(world.put(&number.to_string(), 0, lives).await.id);
+    }
+    let all = put.clone();
+    let stay = [put[0], put[2], put[4]];
+    let peeked =
+        async |world: &World| -> Vec<_> { world.peek(32).await.iter().map(Found::id).collect() };
+    // Made ready for those who come next.
+    assert_eq!(world.peek(1).await.len(), 1);
+    let early = world.queues.stamps.look();
+    world.time.step(3600 * SECOND);
+    assert_eq!(peeked(&world).await, stay);
+    world.time.step(-3600 * SECOND);
+    assert_eq!(peeked(&world).await, all);
+
+    world.time.advance(100 * SECOND);
+    assert_eq!(peeked(&world).await, stay);
+    // Those who asked before, and come after others.
+    let (live, before) = (world.live().await, world.queues.scanned());
+    assert!(live.readiness(1, early).is_some());
+    assert_eq!(peeked(&world).await, stay);
+    assert_eq!(world.queues.scanned(), before, "one that is late is no clock that was set back");
+
+    world.restart(true).await;
+    assert_eq!(peeked(&world).await, stay);
+    assert_eq!(world.get(32, 30).await.len(), 3);
+}
+
+/// A version before this one could write a mark behind messages that were there.
+#[tokio::test]
+async fn messages_before_a_mark_that_is_wrong_are_found_when_they_are_counted() {
+    let mut world = World::new().await;
+    for _ in 0..300 {
+        world.put_now("text").await;
+    }
+    let store = world.live().await.store;
+    let behind = Place::first_at(world.queues.stamps.next().await.unwrap().into());
+    let mark = Write::Put(Key::LowMark { store }.encode(), mark::encode_low(behind));
+    commit(&world.engine, vec![mark]).await;
+    world.restart(false).await;
+    assert!(world.peek(32).await.is_empty());
+    assert!(world.queues.tidy(|| false).await.unwrap());
+    assert_eq!(world.peek(32).await.len(), 32);
+    world.restart(true).await;
+    let mut got = 0;
+    while got < 300 {
+        let more = world.get(32, 30).await.len();
+        assert!(more > 0, "{got} were got");
+        got += more;
+    }
 }
 
 /// All queues are looked at, also those that nobody gets messages from: what is kept of them is little.

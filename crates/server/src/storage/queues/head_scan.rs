@@ -121,7 +121,7 @@ impl Visitor for HeadScan {
         if expires > self.now.expired() {
             self.found.push(Candidate { place, expires });
         } else {
-            Expired::add(&mut self.expired, place, expires);
+            Expired::add(&mut self.expired, place, expires, self.now);
         }
         ControlFlow::Continue(())
     }

@@ -51,12 +51,28 @@ pub(super) struct Expired {
     first: Place,
     /// When the last of them expires.
     last: Moment,
+    /// The present of the latest request that passed any.
+    seen: Moment,
 }
 
 impl Expired {
-    pub(super) fn add(passed: &mut Option<Self>, place: Place, expires: Moment) {
-        let before = passed.unwrap_or(Self { first: place, last: expires });
-        *passed = Some(Self { first: before.first.min(place), last: before.last.max(expires) });
+    pub(super) fn add(passed: &mut Option<Self>, place: Place, expires: Moment, now: Now) {
+        let one = Self { first: place, last: expires, seen: now.visible() };
+        *passed = Some(passed.map_or(one, |others| others.and(one)));
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+            seen: self.seen.max(other.seen),
+        }
+    }
+
+    /// Whether some of them are alive after all, because the time of day was set back. A request that is merely late sees an
+    /// earlier time of day too; its stamp is earlier as well.
+    fn has_living(&self, now: Now) -> bool {
+        self.last > now.expired() && self.seen <= now.visible()
     }
 }
 
@@ -162,7 +178,7 @@ impl LiveQueue {
             let Some(candidate) = head.ready.pop_front() else { break };
             if candidate.expires <= now.expired() {
                 // It stays where it is, until it is swept.
-                Expired::add(&mut head.expired, candidate.place, candidate.expires);
+                Expired::add(&mut head.expired, candidate.place, candidate.expires, now);
             } else if !taken.holds(candidate.place) {
                 // One may be found twice while others are on their way.
                 taken.candidates.push(candidate);
@@ -223,9 +239,10 @@ impl LiveQueue {
         next: Place,
     ) {
         let mut head = self.head();
-        if let Some(Expired { first, last }) = expired {
-            Expired::add(&mut head.expired, first, last);
-        }
+        head.expired = match (head.expired, expired) {
+            (Some(before), Some(more)) => Some(before.and(more)),
+            (before, more) => before.or(more),
+        };
         let unseen = head.unseen.take().unwrap_or(Place::MIN);
         let abandoned = head.abandoned.map_or(Place::END, |(place, _)| place);
         // What lies between the bound and the start, this scan has not looked at.
@@ -353,26 +370,45 @@ impl LiveQueue {
             return None;
         }
         head.removed = 0;
-        let first = head.ready.front().map_or(Place::END, |candidate| candidate.place);
-        let expired = head.expired.map_or(Place::END, |expired| expired.first);
         // What is put later is put at a later moment.
-        Some(first.min(expired).min(head.low).min(Place::first_at(now)))
+        Some(head.first_known().min(Place::first_at(now)))
+    }
+
+    /// The place before which there is no message. Nobody passes the gate.
+    pub(super) fn first_known(&self) -> Place {
+        self.head().first_known()
+    }
+
+    /// There is a message at this place, before all that are known.
+    pub(super) fn found_before(&self, place: Place) {
+        self.head().look_from(place);
     }
 }
 
 impl Head {
+    /// The place of the first message, or a bound of it: what is ready, what has expired, and what has not been looked at.
+    fn first_known(&self) -> Place {
+        let ready = self.ready.front().map_or(Place::END, |candidate| candidate.place);
+        let expired = self.expired.map_or(Place::END, |expired| expired.first);
+        ready.min(expired).min(self.low)
+    }
+
     fn lowest_write(&self) -> Place {
         self.writes.keys().next().map_or(Place::END, |visible| Place::first_at(*visible))
     }
 
     /// What has been passed because it had expired may not have, if the clock was wrong.
     fn look_again_at_expired(&mut self, now: Now) {
-        if let Some(expired) = self.expired.take_if(|expired| expired.last > now.expired()) {
-            self.low = self.low.min(expired.first);
-            self.unseen = self.unseen.map(|unseen| unseen.min(expired.first));
-            // They lie before those that are ready.
-            self.ready.clear();
+        if let Some(expired) = self.expired.take_if(|expired| expired.has_living(now)) {
+            self.look_from(expired.first);
         }
+    }
+
+    /// Looks for messages from this place on, if it did not yet. Those that are ready behind it are found again.
+    fn look_from(&mut self, place: Place) {
+        self.low = self.low.min(place);
+        self.unseen = self.unseen.map(|unseen| unseen.min(place));
+        self.ready.retain(|candidate| candidate.place < place);
     }
 
     /// Takes out of those that are ready what has expired since. It stays where it is, until it is swept.
@@ -384,7 +420,7 @@ impl Head {
         ready.retain(|candidate| {
             let is_alive = candidate.expires > now.expired();
             if !is_alive {
-                Expired::add(expired, candidate.place, candidate.expires);
+                Expired::add(expired, candidate.place, candidate.expires, now);
             }
             is_alive
         });

@@ -1,13 +1,17 @@
 //! Random histories against a model: the table of semantics, section 13 of the reference, in a few lines.
 //!
 //! Time goes in whole seconds and, with each step, a thousand ticks more, so that no two steps share a moment and the few
-//! ticks that a request takes never decide anything.
+//! ticks that a request takes never decide anything. Now and then the wall clock is set, ahead or back: messages are visible by
+//! a clock that goes on, and expire by the time of day. What both show is taken from the queue, and when a message is
+//! visible and expires from the answers.
 
 use std::collections::BTreeMap;
 
 use tavola_wire::queue::{MessageId, PopReceipt};
 
+use super::stamps::Now;
 use super::tests::{SECOND, World};
+use crate::storage::layout::message::Moment;
 
 /// SplitMix64: the same history for the same seed.
 struct Random(u64);
@@ -32,20 +36,21 @@ impl Random {
 
 #[derive(Clone, Debug)]
 struct Message {
-    /// The order of Put.
-    number: u64,
     text: String,
-    expires: i64,
-    visible: i64,
+    expires: Moment,
     dequeued: u32,
     receipt: PopReceipt,
 }
 
-#[derive(Default)]
+impl Message {
+    fn visible(&self) -> Moment {
+        self.receipt.next_visible.into()
+    }
+}
+
 struct Model {
-    now: i64,
+    now: Now,
     messages: BTreeMap<MessageId, Message>,
-    puts: u64,
 }
 
 impl Model {
@@ -53,20 +58,33 @@ impl Model {
         let mut visible: Vec<_> = self
             .messages
             .iter()
-            .filter(|(_, message)| message.expires > self.now && message.visible <= self.now)
+            .filter(|(_, message)| {
+                self.is_alive(message) && message.visible() <= self.now.visible()
+            })
             .collect();
-        visible.sort_by_key(|(_, message)| (message.visible, message.number));
+        visible.sort_by_key(|(id, message)| (message.visible(), **id));
         visible.into_iter().take(messages_max).map(|(id, _)| *id).collect()
     }
 
     /// The message, if it is alive and this is its newest receipt.
     fn holds(&self, id: MessageId, receipt: PopReceipt) -> bool {
         let message = self.messages.get(&id);
-        message.is_some_and(|message| message.expires > self.now && message.receipt == receipt)
+        message.is_some_and(|message| self.is_alive(message) && message.receipt == receipt)
+    }
+
+    fn is_alive(&self, message: &Message) -> bool {
+        message.expires > self.now.expired()
     }
 
     fn alive(&self) -> u64 {
-        self.messages.values().filter(|message| message.expires > self.now).count() as u64
+        self.messages.values().filter(|message| self.is_alive(message)).count() as u64
+    }
+
+    /// That a message is visible that long from now, but for the few ticks of a request.
+    #[track_caller]
+    fn assert_hidden_for(&self, receipt: PopReceipt, seconds: i64) {
+        let ticks = receipt.next_visible.0 - self.now.stamp.0 - seconds * SECOND;
+        assert!((0..1000).contains(&ticks), "{ticks} ticks off");
     }
 }
 
@@ -80,13 +98,20 @@ async fn random_histories_are_those_of_the_model() {
 async fn history(seed: u64, steps: usize) {
     let mut random = Random(seed);
     let mut world = World::new().await;
-    let mut model = Model::default();
+    let mut model = Model { now: world.queues.stamps.look(), messages: BTreeMap::new() };
+    // By how many seconds the wall clock is wrong.
+    let mut wrong = 0;
     // All that were ever issued, the newest and the stale ones.
     let mut receipts: Vec<(MessageId, PopReceipt)> = Vec::new();
     for step in 0..steps {
         let seconds = *random.pick(&[0, 0, 0, 1, 1, 2, 5, 30]);
         world.time.advance(seconds * SECOND + 1000);
-        model.now += seconds * SECOND + 1000;
+        if random.below(25) == 0 {
+            let other = *random.pick(&[0, 0, 20, -20, 300, -300, 7200, -7200]);
+            world.time.step((other - wrong) * SECOND);
+            wrong = other;
+        }
+        model.now = world.queues.stamps.look();
         let place = format!("seed {seed}, step {step}");
         match random.below(20) {
             0..=5 => {
@@ -94,15 +119,12 @@ async fn history(seed: u64, steps: usize) {
                 let hidden = *random.pick(&[0, 0, 0, 1, 3, 8]);
                 let text = "t".repeat(*random.pick(&[0, 1, 256, 257, 3000]) as usize);
                 let put = world.put(&text, hidden, lives).await;
-                let message = Message {
-                    number: model.puts,
-                    text,
-                    expires: lives.map_or(i64::MAX, |seconds| model.now + seconds * SECOND),
-                    visible: model.now + hidden * SECOND,
-                    dequeued: 0,
-                    receipt: put.receipt,
-                };
-                model.puts += 1;
+                model.assert_hidden_for(put.receipt, hidden);
+                let expires = lives.map(|seconds| model.now.time_of_day.0 + seconds * SECOND);
+                let ticks = expires.map_or(0, |expires| put.expires.0 - expires);
+                assert!((0..1000).contains(&ticks), "{place}: {ticks} ticks off");
+                let expires = expires.map_or(Moment::NEVER, |_| put.expires.into());
+                let message = Message { text, expires, dequeued: 0, receipt: put.receipt };
                 receipts.push((put.id, put.receipt));
                 assert!(model.messages.insert(put.id, message).is_none(), "{place}");
             }
@@ -114,8 +136,8 @@ async fn history(seed: u64, steps: usize) {
                 let ids: Vec<_> = got.iter().map(super::Found::id).collect();
                 assert_eq!(ids, expected, "{place}");
                 for found in &got {
+                    model.assert_hidden_for(found.receipt(), hidden);
                     let message = model.messages.get_mut(&found.id()).unwrap();
-                    message.visible = model.now + hidden * SECOND;
                     message.dequeued += 1;
                     message.receipt = found.receipt();
                     assert_eq!(found.dequeue_count(), message.dequeued, "{place}");
@@ -142,10 +164,10 @@ async fn history(seed: u64, steps: usize) {
                 let updated = world.update(id, receipt, hidden, text).await;
                 assert_eq!(updated.is_some(), model.holds(id, receipt), "{place}");
                 if let Some(updated) = updated {
+                    model.assert_hidden_for(updated, hidden);
                     let message = model.messages.get_mut(&id).unwrap();
                     assert_ne!(updated, receipt);
                     message.receipt = updated;
-                    message.visible = model.now + hidden * SECOND;
                     if let Some(text) = text {
                         message.text = text.to_owned();
                     }
@@ -166,14 +188,15 @@ async fn history(seed: u64, steps: usize) {
                     model.messages.clear();
                 }
                 1 => {
-                    world.restart(false).await;
                     // After a crash the clock is a little ahead.
-                    world.time.advance(30 * SECOND);
-                    model.now += 30 * SECOND;
+                    world.restart(false).await;
                 }
                 2 => world.restart(true).await,
                 _ => {
+                    let removable = world.queues.removable();
                     world.queues.tidy(|| false).await.unwrap();
+                    // A clock that is set back later does not bring them back.
+                    model.messages.retain(|_, message| message.expires > removable);
                 }
             },
             _ => {

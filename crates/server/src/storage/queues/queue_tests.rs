@@ -80,6 +80,16 @@ impl World {
         self.queues.put(ACCOUNT, &name(), text, times, Bytes::new()).await.unwrap()
     }
 
+    /// The queue may be gone.
+    pub(super) async fn try_put(&self, text: &'static str) -> Result<Put> {
+        let text = Bytes::from_static(text.as_bytes());
+        self.queues.put(ACCOUNT, &name(), text, (0, Some(7 * 86_400)), Bytes::new()).await
+    }
+
+    pub(super) async fn delete_queue(&self) {
+        self.queues.delete_queue(ACCOUNT, &name(), Ticks(START)).await.unwrap();
+    }
+
     pub(crate) async fn put_now(&self, text: &str) -> Put {
         self.put(text, 0, Some(7 * 86_400)).await
     }

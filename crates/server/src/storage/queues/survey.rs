@@ -103,7 +103,7 @@ impl Queues {
     }
 
     /// What expired up to this moment is removed. Nothing is, for a while after the clock jumped.
-    fn removable(&self) -> Moment {
+    pub(super) fn removable(&self) -> Moment {
         // ORDER: the clock notices a jump when it is read.
         let now = self.stamps.look();
         if self.stamps.since_jump().is_some_and(|since| since < EXPIRY_GRACE) {
@@ -145,13 +145,22 @@ impl Queues {
     /// Counts the messages of a queue, and looks for those that expired up to a moment. Nobody else counts them.
     async fn survey(&self, live: &LiveQueue, removable: Moment) -> Result<Survey> {
         // ORDER: with the gate closed, so that a change is either in the snapshot or counted after it.
-        let (snapshot, changes) = {
+        let (snapshot, changes, first_known) = {
             let _closed = live.gate().write_owned().await;
-            (self.engine.snapshot().await?, live.changes())
+            (self.engine.snapshot().await?, live.changes(), live.first_known())
         };
         let all = MessageKeys(live.store).headers_from(Place::MIN);
         let survey = snapshot.scan(all, Survey::new(removable)).await?;
         self.count_scan(survey.rows);
+        if let Some(first) = survey.first.filter(|first| *first < first_known) {
+            let StoreId(store) = live.store;
+            tracing::error!(
+                store,
+                "messages lie before the mark where their queue begins; they are looked for there again"
+            );
+            live.found_before(first);
+            self.write_low_mark(live, 0).await?;
+        }
         // Until they are gone, those that have expired are the next to expire.
         live.counted(survey.messages, changes, survey.next_expiry);
         Ok(survey)
@@ -218,6 +227,8 @@ impl ExpiredMessages {
 struct Survey {
     messages: i64,
     rows: usize,
+    /// The place of the first.
+    first: Option<Place>,
     /// None of them expires before; and none of those that stay.
     next_expiry: Moment,
     next_expiry_after: Moment,
@@ -228,7 +239,7 @@ impl Survey {
     fn new(removable: Moment) -> Self {
         let (next_expiry, next_expiry_after) = (Moment::NEVER, Moment::NEVER);
         let found = ExpiredMessages::new(removable);
-        Self { messages: 0, rows: 0, next_expiry, next_expiry_after, found }
+        Self { messages: 0, rows: 0, first: None, next_expiry, next_expiry_after, found }
     }
 }
 
@@ -239,6 +250,7 @@ impl Visitor for Survey {
             return ControlFlow::Continue(());
         };
         self.messages += 1;
+        self.first = self.first.or(Some(place));
         self.next_expiry = self.next_expiry.min(expires);
         if !self.found.take(place, expires) {
             self.next_expiry_after = self.next_expiry_after.min(expires);

@@ -35,7 +35,7 @@ impl Taken {
         self.candidates.retain(|candidate| {
             let is_alive = candidate.expires > now.expired();
             if !is_alive {
-                Expired::add(&mut head.expired, candidate.place, candidate.expires);
+                Expired::add(&mut head.expired, candidate.place, candidate.expires, now);
             }
             is_alive
         });
