@@ -18,10 +18,12 @@ mod survey;
 mod texts;
 mod transitions;
 
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use tavola_engine::{AnyEngine, Engine, Error as EngineError, Reader, Transition};
 use tavola_wire::Ticks;
 use tavola_wire::queue::metadata::Metadata;
@@ -45,6 +47,9 @@ use super::layout::{AccountId, QueueRecord};
 use crate::clock::hybrid::TimeSource;
 
 pub(crate) use found::{Found, Put};
+
+/// Marks that are on their way to the disk at a time when the server stops.
+const MARKS_AT_A_TIME: usize = 256;
 
 /// The queues of all accounts.
 #[derive(Debug)]
@@ -338,13 +343,13 @@ impl Queues {
 
     /// Writes down what the next start is quicker with. Nobody uses the queues any more.
     pub(crate) async fn close(&self) {
-        let mut failed = None;
-        for live in self.registry.all() {
-            // One that is damaged keeps the others from nothing.
-            failed = failed.or(self.write_low_mark(&live, 1).await.err());
-        }
-        failed = failed.or(self.stamps.close().await.err());
-        if let Some(error) = failed {
+        // Many at a time, which share their syncs. One that is damaged keeps the others from nothing.
+        let marks = stream::iter(self.registry.all())
+            .map(|live| async move { self.write_low_mark(&live, 1).await.err() })
+            .buffer_unordered(MARKS_AT_A_TIME);
+        let failed = marks.fold(None, |failed, error| ready(failed.or(error))).await;
+        // ORDER: last, because marks take stamps.
+        if let Some(error) = failed.or(self.stamps.close().await.err()) {
             tracing::warn!(%error, "not all marks of queues were written; the next start does without");
         }
     }
@@ -456,6 +461,9 @@ mod model_tests;
 
 #[cfg(test)]
 mod concurrent_tests;
+
+#[cfg(test)]
+mod history_tests;
 
 #[cfg(test)]
 #[path = "queue_tests.rs"]

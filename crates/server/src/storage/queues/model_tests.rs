@@ -14,7 +14,7 @@ use super::tests::{SECOND, World};
 use crate::storage::layout::message::Moment;
 
 /// SplitMix64: the same history for the same seed.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -25,11 +25,11 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len() as u64) as usize]
     }
 }
