@@ -10,5 +10,6 @@ mod listening;
 mod messages;
 mod queues;
 mod receipts;
+mod restore;
 mod service;
 pub(crate) mod stored;
