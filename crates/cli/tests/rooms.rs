@@ -33,6 +33,8 @@ const EMBEDDED: &[&[&str]] = &[
     &["commit"],
     &["store"],
     &["scan"],
+    &["shared"],
+    &["drop_range"],
     &["check", "salvage"],
 ];
 

@@ -13,7 +13,6 @@ pub(crate) mod compactor;
 mod database;
 pub(crate) mod deletions;
 pub(crate) mod disk_space;
-pub(crate) mod drop_range;
 pub(crate) mod rows;
 pub(crate) mod sync_probe;
 

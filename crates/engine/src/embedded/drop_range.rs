@@ -19,9 +19,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use crate::embedded::Shared;
 use crate::embedded::commit::committer::Message;
 use crate::embedded::commit::job::Pending;
+use crate::embedded::shared::Shared;
 use crate::embedded::store::compaction::{REWRITE_BYTES_MAX, TOMBSTONE_SHARE_MAX};
 use crate::{Decision, Error, KeyRange, Result, Transition, WriteSet};
 
