@@ -43,40 +43,40 @@ const FILTER_ROW_BYTES: u64 = 2;
 /// The manifest, and what files take beyond their bytes.
 const OVERHEAD_BYTES: u64 = 256 * 1024;
 
-/// How much there is to write, for compaction.
+/// Which tables are compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// Compact as late as the strategy allows.
-    Busy,
-    /// Leave nothing to compact.
-    Quiet,
-    /// Take everything to the last level, where deletions end with what they delete.
-    Thorough,
+pub(crate) enum Strategy {
+    /// As late as lsm-tree allows.
+    Lazy,
+    /// Until nothing is left to compact.
+    Eager,
+    /// Until everything is in the last level, where deletions end with what they delete.
+    ToLastLevel,
 }
 
-/// How tables are chosen, for each pace.
+/// What lsm-tree takes for each [`Strategy`].
 pub(crate) struct Strategies {
-    busy: Arc<Leveled>,
-    quiet: Arc<Leveled>,
-    thorough: Arc<Leveled>,
+    lazy: Arc<Leveled>,
+    eager: Arc<Leveled>,
+    to_last_level: Arc<Leveled>,
 }
 
 impl Strategies {
     pub(crate) fn new() -> Self {
         let first_level_from = |runs| Arc::new(leveled().with_l0_threshold(runs));
         Self {
-            busy: Arc::new(leveled()),
-            quiet: first_level_from(1),
+            lazy: Arc::new(leveled()),
+            eager: first_level_from(1),
             // The size of all levels follows from it: none but the last may hold anything.
-            thorough: first_level_from(0),
+            to_last_level: first_level_from(0),
         }
     }
 
-    pub(crate) fn of(&self, pace: Pace) -> &Arc<Leveled> {
-        match pace {
-            Pace::Busy => &self.busy,
-            Pace::Quiet => &self.quiet,
-            Pace::Thorough => &self.thorough,
+    pub(crate) fn of(&self, strategy: Strategy) -> &Arc<Leveled> {
+        match strategy {
+            Strategy::Lazy => &self.lazy,
+            Strategy::Eager => &self.eager,
+            Strategy::ToLastLevel => &self.to_last_level,
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::embedded::commit::group::Admission;
 use crate::embedded::commit::group::{Failures, fail};
 use crate::embedded::stats::Stats;
 use crate::embedded::store::Store;
-use crate::embedded::store::compaction::{Pace, REWRITE_BYTES_MAX, TOMBSTONE_SHARE_MAX};
+use crate::embedded::store::compaction::{REWRITE_BYTES_MAX, Strategy, TOMBSTONE_SHARE_MAX};
 use crate::embedded::store::disk_space::DiskSpace;
 use crate::{Error, Result};
 
@@ -118,7 +118,7 @@ impl Wait {
 /// What is attempted.
 #[derive(Clone, Copy)]
 enum Work {
-    Compact(Pace),
+    Compact(Strategy),
     /// For the sake of deletions and separated values that no level is compacted for.
     Rewrite,
 }
@@ -137,12 +137,12 @@ impl Compactor {
     /// Compacts until the engine closes.
     pub(crate) fn run(mut self) {
         loop {
-            let pace = match self.nudges.recv_timeout(QUIET_AFTER) {
-                Ok(()) => Pace::Busy,
-                Err(RecvTimeoutError::Timeout) => Pace::Quiet,
+            let has_paused = match self.nudges.recv_timeout(QUIET_AFTER) {
+                Ok(()) => false,
+                Err(RecvTimeoutError::Timeout) => true,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            if let Err(error) = self.once(pace) {
+            if let Err(error) = self.once(has_paused) {
                 fail(&self.failures, &format!("the store cannot be compacted: {error}"));
                 return;
             }
@@ -150,11 +150,12 @@ impl Compactor {
         }
     }
 
-    fn once(&mut self, pace: Pace) -> Result<()> {
+    fn once(&mut self, has_paused: bool) -> Result<()> {
         self.store.check_alive()?;
-        match pace {
-            Pace::Busy => self.keep_up()?,
-            Pace::Quiet | Pace::Thorough => self.compact_all()?,
+        if has_paused {
+            self.compact_all()?;
+        } else {
+            self.keep_up()?;
         }
         self.store.count_deletions();
         Ok(())
@@ -173,7 +174,7 @@ impl Compactor {
 
     /// Compacts what has to be while writes keep coming, and then, for a part of the time, what is deleted.
     fn keep_up(&mut self) -> Result<()> {
-        while self.attempt(Work::Compact(Pace::Busy))? == Step::Done {}
+        while self.attempt(Work::Compact(Strategy::Lazy))? == Step::Done {}
         if self.has_rested() && self.store.waiting_tombstones().count >= TOMBSTONES_MANY {
             let started = Instant::now();
             if self.purge_deletions()? == Step::Done {
@@ -198,7 +199,7 @@ impl Compactor {
             self.flush()?;
             // ORDER: looked at before compaction, because a flush that ends after it makes more work.
             let is_flushed = self.store.is_flushed()?;
-            step = self.attempt(Work::Compact(Pace::Quiet))?;
+            step = self.attempt(Work::Compact(Strategy::Eager))?;
             if step == Step::Nothing && is_flushed {
                 step = self.purge_deletions()?;
             }
@@ -236,8 +237,8 @@ impl Compactor {
             return Ok(Step::Nothing);
         }
         // Flushed memtables first: while writes keep coming, some of them wait for others.
-        match self.attempt(Work::Compact(Pace::Quiet))? {
-            Step::Nothing => self.attempt(Work::Compact(Pace::Thorough)),
+        match self.attempt(Work::Compact(Strategy::Eager))? {
+            Step::Nothing => self.attempt(Work::Compact(Strategy::ToLastLevel)),
             step => Ok(step),
         }
     }
@@ -279,8 +280,8 @@ impl Compactor {
 
     fn attempt_now(&mut self, work: Work) -> Result<Step> {
         let wait = match work {
-            Work::Compact(Pace::Busy | Pace::Quiet) => &mut self.compacting,
-            Work::Compact(Pace::Thorough) => &mut self.purging,
+            Work::Compact(Strategy::Lazy | Strategy::Eager) => &mut self.compacting,
+            Work::Compact(Strategy::ToLastLevel) => &mut self.purging,
             Work::Rewrite => &mut self.rewriting,
         };
         if !wait.is_over() || self.closing.load(Ordering::Relaxed) {
@@ -322,14 +323,14 @@ impl Work {
     /// Bytes that it writes at most; `None` if there is nothing to do.
     fn bytes(self, store: &Store) -> Result<Option<u64>> {
         match self {
-            Self::Compact(pace) => store.compaction_bytes(pace),
+            Self::Compact(strategy) => store.compaction_bytes(strategy),
             Self::Rewrite => store.rewrite_bytes().map(Some),
         }
     }
 
     fn run(self, store: &Store) -> Result<Step> {
         let has_worked = match self {
-            Self::Compact(pace) => store.compact_step(pace)?,
+            Self::Compact(strategy) => store.compact_step(strategy)?,
             Self::Rewrite => {
                 store.rewrite()?;
                 true

@@ -36,7 +36,7 @@ use crate::embedded::files::journal_links::{self, JournalLinks};
 use crate::embedded::files::{folder, inventory, journal, manifest, store_record};
 use crate::embedded::options::{EmbeddedOptions, OpenError};
 use crate::embedded::stats::StoreFigures;
-use crate::embedded::store::compaction::{Pace, Strategies, WaitingTombstones};
+use crate::embedded::store::compaction::{Strategies, Strategy, WaitingTombstones};
 use crate::embedded::store::database::{WHICH_FILE, open_database, unreadable};
 use crate::embedded::store::deletions::Deletions;
 use crate::embedded::store::disk_space::DiskSpace;
@@ -314,8 +314,8 @@ impl Store {
     }
 
     /// Bytes that the most urgent compaction writes at most; `None` if there is none.
-    pub(crate) fn compaction_bytes(&self, pace: Pace) -> Result<Option<u64>> {
-        guarded(|| compaction::step_bytes(&self.keyspace.tree, self.strategies.of(pace)))
+    pub(crate) fn compaction_bytes(&self, strategy: Strategy) -> Result<Option<u64>> {
+        guarded(|| compaction::step_bytes(&self.keyspace.tree, self.strategies.of(strategy)))
     }
 
     /// Does the most urgent compaction; false if there was none.
@@ -323,10 +323,10 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::Full`] for lack of room: the tables are as before, and can be compacted later.
-    pub(crate) fn compact_step(&self, pace: Pace) -> Result<bool> {
+    pub(crate) fn compact_step(&self, strategy: Strategy) -> Result<bool> {
         let tree = &self.keyspace.tree;
         let version = tree.current_version().id();
-        let strategy = Arc::clone(self.strategies.of(pace));
+        let strategy = Arc::clone(self.strategies.of(strategy));
         self.compacting(|| {
             let safe_to_forget = self.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc();
             Ok(tree.compact(strategy as _, safe_to_forget)?)
