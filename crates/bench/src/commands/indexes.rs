@@ -38,7 +38,7 @@ const MERGED: [usize; 2] = [0, 1];
 /// more than that from one second to the next.
 const SLICES: u64 = 10;
 
-/// Who scan whole tables: one for each core is enough to keep it busy.
+/// Connections that scan whole tables: one for each core keeps it busy.
 const SCANNING_CONNECTIONS: usize = 2;
 
 const BUILT_POLL: Duration = Duration::from_millis(20);

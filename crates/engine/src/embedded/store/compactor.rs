@@ -33,7 +33,7 @@ use crate::embedded::store::compaction::{REWRITE_BYTES_MAX, Strategy, TOMBSTONE_
 use crate::embedded::store::disk_space::DiskSpace;
 use crate::{Error, Result};
 
-/// How long to leave it after a look at the levels: they change with flushes, which are seconds apart.
+/// Pause after a look at the levels: they change with flushes, which are seconds apart.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// When nothing was committed for this long, writing has paused: time to compact, and to see whether fjall is alive.
@@ -43,11 +43,11 @@ const QUIET_AFTER: Duration = Duration::from_secs(1);
 /// not rewrite a level for each of them.
 const QUIET_FLUSH_BYTES: u64 = 8 * 1024 * 1024;
 
-/// How long to leave it when there is no room to compact.
+/// Pause after finding no room to compact.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// How long to leave it when there was no room after all: what was not finished stays on the disk until the next
-/// start, so this must not happen often.
+/// Pause after a compaction that ran out of room after all: what it has not finished stays on the disk until the next start,
+/// so this must not happen often.
 const WAIT_AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Flushed memtables beside each other from which on only deletions are admitted while compaction waits: each further one
@@ -67,7 +67,7 @@ const RECLAIM_BYTES_MANY: u64 = 64 * 1024 * 1024;
 /// as it fills makes some ten thousand in a second.
 const TOMBSTONES_MANY: u64 = if cfg!(test) { 1000 } else { 500_000 };
 
-/// What is done for the sake of deletions while writes keep coming, and what rewrites everything, is left for this many
+/// What is done for the sake of deletions while writes keep coming, and what rewrites everything, rests for this many
 /// times as long as a step of it took.
 const RESTS: u32 = 4;
 

@@ -42,7 +42,7 @@ use crate::embedded::store::deletions::Deletions;
 use crate::embedded::store::disk_space::DiskSpace;
 use crate::{Error, KeyRange, Result};
 
-/// How often to compare the manifest on disk with the one in memory, and how long to leave it, a little more each time.
+/// How often to compare the manifest on disk with the one in memory, and the pause after a look, a little longer each time.
 const MANIFEST_LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
