@@ -122,7 +122,6 @@ impl DiskSpace {
                 tracing::error!("too much waits to be compacted: refusing all writes");
             }
         }
-        self.measure();
     }
 
     /// Whether that many bytes can be written and half of the reserve is left; true where nothing is
@@ -195,9 +194,7 @@ impl DiskSpace {
         };
         let before = self.last_measured();
         self.measured.store(admission as u8, Ordering::Relaxed);
-        let is_full = self.admission() != Admission::Everything;
         self.stats.disk_free_bytes.store(room.free, Ordering::Relaxed);
-        self.stats.disk_full.store(u64::from(is_full), Ordering::Relaxed);
         if admission != before {
             self.log(admission, room);
         }
@@ -343,8 +340,6 @@ mod tests {
         ] {
             space.update(Room { free, total });
             assert_eq!(space.admission(), admission, "{free} of {total}");
-            let is_full = admission != Admission::Everything;
-            assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), u64::from(is_full));
             assert_eq!(space.stats.disk_free_bytes.load(Ordering::Relaxed), free);
         }
     }
@@ -443,8 +438,6 @@ mod tests {
         for admission in [Admission::Deletions, Admission::Nothing, Admission::Everything] {
             space.limit(admission);
             assert_eq!(space.admission(), admission);
-            let is_full = admission != Admission::Everything;
-            assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), u64::from(is_full));
             assert!(!space.is_low());
         }
     }
