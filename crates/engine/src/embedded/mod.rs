@@ -23,10 +23,9 @@ mod store;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
 use std::{fmt, io};
 
 use bytes::Bytes;
@@ -40,7 +39,7 @@ use commit::inline_commit::SpareWorker;
 use commit::job::Pending;
 use scan::inline_scan::InlineScan;
 use shared::Shared;
-use store::compactor::{Compactor, Wait};
+use store::compactor::Compactor;
 use store::disk_space::{DiskSpace, fit_to_disk};
 use store::sync_probe::SyncProbe;
 use store::{Store, StoreSink, StoreSnapshot};
@@ -82,18 +81,14 @@ impl EmbeddedEngine {
         let (nudge, nudges) = sync_channel(1);
         let reserve = options.disk_reserve_bytes;
         let space = Arc::new(DiskSpace::new(path.as_ref().into(), reserve, Arc::clone(&stats)));
-        let compactor = Compactor {
-            store: Arc::clone(&store),
+        let compactor = Compactor::new(
+            Arc::clone(&store),
+            Arc::clone(&space),
+            Arc::clone(&stats),
             nudges,
-            closing: Arc::clone(&closing),
-            failures: Arc::clone(&failures),
-            space: Arc::clone(&space),
-            compacting: Wait::new("compaction"),
-            purging: Wait::new("compaction of what was deleted"),
-            rewriting: Wait::new("reclaiming deleted values"),
-            rests_until: Instant::now(),
-            stats: Arc::clone(&stats),
-        };
+            Arc::clone(&closing),
+            Arc::clone(&failures),
+        );
         let sink = StoreSink { store: Arc::clone(&store), space: Arc::clone(&space), nudge };
         let committer =
             Committer::new(requests, sink, Arc::clone(&stats), failures, SpareWorker::new());
@@ -103,17 +98,9 @@ impl EmbeddedEngine {
         // If this fails, the committer ends as well, because the queue is dropped.
         let compactor = spawn("tavola-compact", move || compactor.run()).map_err(failed)?;
         let (running, ended) = sync_channel(0);
-        let (monitored, monitored_store) = (Arc::clone(&space), Arc::clone(&store));
-        let mut probe = SyncProbe::new(path.as_ref().into(), Arc::clone(&stats));
-        let every_second = move || {
-            monitored_store.note_journals();
-            monitored.set_unflushed(monitored_store.unflushed_bytes());
-            // Last: it takes as long as the disk does.
-            probe.sync_if_committed();
-        };
-        let monitored = Arc::clone(&space);
-        let monitor = move || monitored.monitor(&ended, every_second);
-        let disk_monitor = spawn("tavola-disk", monitor).map_err(failed)?;
+        let probe = SyncProbe::new(path.as_ref().into(), Arc::clone(&stats));
+        let monitor = start_monitor(Arc::clone(&space), Arc::clone(&store), probe, ended);
+        let disk_monitor = monitor.map_err(failed)?;
         let shared = Shared {
             queue: Some(queue),
             inline_commits,
@@ -147,6 +134,24 @@ impl EmbeddedEngine {
     pub fn disk_bytes(&self) -> u64 {
         self.shared.store.disk_bytes()
     }
+}
+
+/// Starts the thread that looks at the disk every second until `ended` is.
+fn start_monitor(
+    space: Arc<DiskSpace>,
+    store: Arc<Store>,
+    mut probe: SyncProbe,
+    ended: Receiver<()>,
+) -> io::Result<JoinHandle<()>> {
+    let monitor = move || {
+        space.monitor(&ended, || {
+            store.note_journals();
+            space.set_unflushed(store.unflushed_bytes());
+            // Last: it takes as long as the disk does.
+            probe.sync_if_committed();
+        });
+    };
+    spawn("tavola-disk", monitor)
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {

@@ -72,28 +72,27 @@ const TOMBSTONES_MANY: u64 = if cfg!(test) { 1000 } else { 500_000 };
 const RESTS: u32 = 4;
 
 pub(crate) struct Compactor {
-    pub(crate) store: Arc<Store>,
-    /// A word whenever something was committed; ends with the committer.
-    pub(crate) nudges: Receiver<()>,
-    pub(crate) closing: Arc<AtomicBool>,
-    pub(crate) failures: Failures,
-    pub(crate) space: Arc<DiskSpace>,
-    pub(crate) compacting: Wait,
-    pub(crate) purging: Wait,
-    pub(crate) rewriting: Wait,
+    store: Arc<Store>,
+    space: Arc<DiskSpace>,
+    stats: Arc<Stats>,
+    nudges: Receiver<()>,
+    closing: Arc<AtomicBool>,
+    failures: Failures,
+    compacting: Wait,
+    purging: Wait,
+    rewriting: Wait,
     /// When to do next what is not done all the time.
-    pub(crate) rests_until: Instant,
-    pub(crate) stats: Arc<Stats>,
+    rests_until: Instant,
 }
 
 /// When to try again what there was no room for.
-pub(crate) struct Wait {
+struct Wait {
     what: &'static str,
     until: Option<Instant>,
 }
 
 impl Wait {
-    pub(crate) fn new(what: &'static str) -> Self {
+    fn new(what: &'static str) -> Self {
         Self { what, until: None }
     }
 
@@ -134,6 +133,29 @@ enum Step {
 }
 
 impl Compactor {
+    /// `nudges` has a word whenever something was committed, and ends with the committer.
+    pub(crate) fn new(
+        store: Arc<Store>,
+        space: Arc<DiskSpace>,
+        stats: Arc<Stats>,
+        nudges: Receiver<()>,
+        closing: Arc<AtomicBool>,
+        failures: Failures,
+    ) -> Self {
+        Self {
+            store,
+            space,
+            stats,
+            nudges,
+            closing,
+            failures,
+            compacting: Wait::new("compaction"),
+            purging: Wait::new("compaction of what was deleted"),
+            rewriting: Wait::new("reclaiming deleted values"),
+            rests_until: Instant::now(),
+        }
+    }
+
     /// Compacts until the engine closes.
     pub(crate) fn run(mut self) {
         loop {
