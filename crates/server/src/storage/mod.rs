@@ -12,4 +12,9 @@ pub(crate) mod index;
 pub(crate) mod layout;
 pub(crate) mod queues;
 
+use std::time::Duration;
+
 pub(crate) use error::{Error, Result};
+
+/// Longer than any write that has begun can take to be made: one to a table that was dropped meanwhile, say.
+pub(crate) const STRAGGLER_GRACE: Duration = Duration::from_secs(60);
