@@ -13,7 +13,6 @@ use crate::request::reply::{Reply, ReplyBody};
 use crate::request::respond::{self, text};
 use crate::tenant::FailedRequest;
 
-const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_NONE: HeaderValue = HeaderValue::from_static(MetadataLevel::None.content_type());
@@ -91,7 +90,7 @@ fn odata(status: StatusCode, body: ReplyBody) -> Reply {
     let mut reply = Response::new(body);
     *reply.status_mut() = status;
     reply.headers_mut().reserve(respond::HEADERS_USUAL);
-    reply.headers_mut().insert(CACHE_CONTROL, NO_CACHE);
+    reply.headers_mut().insert(CACHE_CONTROL, respond::NO_CACHE);
     reply.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
     reply
 }
