@@ -17,9 +17,9 @@ use super::{Catalogue, Resource, Table, decode};
 use crate::storage::detached::detached;
 use crate::storage::index::{IndexRegistry, build_records, definitions};
 use crate::storage::layout::{
-    AccountId, BuildRecord, Family, Key, Record, TableId, TableRecord, ViewRecord, sequence,
+    AccountId, BuildRecord, Family, Key, Record, TableId, TableRecord, ViewRecord,
 };
-use crate::storage::{Error, Result};
+use crate::storage::{Error, Result, next_id};
 
 /// How long the answer to the drop of a unique index waits for older requests: twice what a page of a query takes at most.
 const RETIRING_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -257,8 +257,7 @@ impl Catalogue<Table> {
                 // In other letters: the policies stay.
                 Some(stored) => TableRecord { name: as_written.clone(), ..decode(stored)? },
                 None => {
-                    let (id, next) = sequence::allocate(sequence_now.as_deref())
-                        .ok_or_else(|| Error::Corrupt("the id sequence".into()))?;
+                    let (id, next) = next_id(sequence_now.as_deref())?;
                     sequence_now = Some(next);
                     let record = TableRecord::new(TableId(id), after.created, as_written.clone());
                     TableRecord { view: Some(view.clone()), ..record }
