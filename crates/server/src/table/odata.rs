@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::request::head::{RequestHead, header_text};
 use crate::request::reply::{Reply, ReplyBody};
 use crate::request::respond::{self, text};
+use crate::table::operation::TableOperationKind::{CreateTable, InsertEntity};
 use crate::tenant::FailedRequest;
 
 const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
@@ -129,7 +130,8 @@ pub(crate) fn error(error: &StorageError, failed: &FailedRequest<'_>) -> Reply {
         ErrorFormat::Xml => respond::xml_error(error, failed.id, failed.now),
         ErrorFormat::Json(level) => json_error(error, level, failed),
     };
-    if let (Some(head), Some("InsertEntity" | "CreateTable")) = (failed.head, failed.operation) {
+    let creates = failed.operation == InsertEntity.into() || failed.operation == CreateTable.into();
+    if let Some(head) = failed.head.filter(|_| creates) {
         set_preference_applied(&mut reply, preference(head));
     }
     reply
@@ -144,7 +146,7 @@ fn json_error(error: &StorageError, level: MetadataLevel, failed: &FailedRequest
     }
     let mut reply = json(respond::status_of(error), level, body);
     // As recorded: Create Table looks at its body, and so at the name, behind the front end.
-    if is_front_end(code) && failed.operation != Some("CreateTable") {
+    if is_front_end(code) && failed.operation != CreateTable.into() {
         reply.headers_mut().remove(CACHE_CONTROL);
     }
     reply
