@@ -61,6 +61,31 @@ impl Service {
         }
     }
 
+    /// Whether its resources have metadata, whose names come and go as headers.
+    pub const fn has_metadata(self) -> bool {
+        match self {
+            Self::Blob | Self::Queue => true,
+            Self::Table => false,
+        }
+    }
+
+    /// Whether a request that names no version is answered as by the newest one. Tables answer it as by an old one.
+    pub const fn defaults_to_newest_version(self) -> bool {
+        match self {
+            Self::Blob | Self::Queue => true,
+            Self::Table => false,
+        }
+    }
+
+    /// Whether cross-origin headers also go to requests without an origin, and name the headers that frame the body. Those of
+    /// tables are simpler.
+    pub const fn has_full_cors(self) -> bool {
+        match self {
+            Self::Blob | Self::Queue => true,
+            Self::Table => false,
+        }
+    }
+
     /// The host of an account in host style.
     pub fn host(self, account: &str, domain: &str) -> String {
         [account, ".", self.name(), ".", domain].concat()
