@@ -1,4 +1,4 @@
-//! The services of a storage account, and what each is called on the wire.
+//! The services of a storage account: what each is called on the wire, and what differs between them there.
 //!
 //! Which of them a server offers, and where it listens, is the server's to say; here is only what clients rely on.
 
