@@ -83,7 +83,7 @@ pub(crate) trait Operation: Send {
     }
 
     /// Runs the operation. Nobody gets here without a permit. A whole body is in the context; one that the operation
-    /// takes as a stream is handed over.
+    /// takes as a stream is handed over. None takes one yet; blobs will.
     fn run(
         self,
         context: &RequestContext<'_>,
