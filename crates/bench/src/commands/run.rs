@@ -8,13 +8,13 @@ use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum as _};
 use serde_json::json;
 
-use super::runtime;
 use crate::clock;
 use crate::entity::Keys;
 use crate::load::load;
 use crate::measure::{Contender, Row, Tally};
 use crate::process;
 use crate::request::Client;
+use crate::stage::runtime;
 use crate::table::{Table, micros, number};
 use crate::target::{DEVELOPMENT_KEY, Target};
 use crate::workload::{Work, Workload};
