@@ -87,8 +87,13 @@ pub fn runtime() -> anyhow::Result<Runtime> {
 /// Lets servers finish what they do in the background, and the system write what they have left to it, so that none of it
 /// weighs on the next measurement.
 pub fn let_rest(pids: &[u32]) {
-    if !process::wait_until_resting(pids, RESTING_MAX) {
-        println!("(still busy in the background after {} s)", RESTING_MAX.as_secs());
+    let_rest_at_most(pids, RESTING_MAX);
+}
+
+/// The same, for no longer than this.
+pub fn let_rest_at_most(pids: &[u32], time_max: Duration) {
+    if !process::wait_until_resting(pids, time_max) {
+        println!("(still busy in the background after {} s)", time_max.as_secs());
     }
     process::write_back();
 }
