@@ -28,6 +28,7 @@ pub mod record;
 pub mod request;
 pub mod servers;
 pub mod soak;
+pub mod stage;
 pub mod table;
 pub mod target;
 pub mod workload;

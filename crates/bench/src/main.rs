@@ -47,23 +47,22 @@ enum Command {
 }
 
 fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
-        Command::Run(options) => run::run(&options),
-        Command::Compare(options) => compare::compare(&options),
-        Command::Growth(options) => growth::growth(&options),
-        Command::Latency(options) => latency::latency(&options),
-        Command::Footprint(options) => footprint::footprint(&options),
-        Command::Mixed(options) => mixed::mixed(&options),
-        Command::Indexes(options) => indexes::indexes(&options),
-        Command::Queues(options) => queues::queues(&options),
-        Command::Page => {
-            let page = page::write(&record::repository()?.join("docs/performance"))?;
-            println!("written to {}", page.display());
-            Ok(())
-        }
-        Command::Soak(options) => soak::soak(&options),
-        Command::Bare { port } => serve_bare(port),
-    }
+    let results = match Cli::parse().command {
+        Command::Compare(options) => compare::compare(&options)?,
+        Command::Growth(options) => growth::growth(&options)?,
+        Command::Latency(options) => latency::latency(&options)?,
+        Command::Footprint(options) => footprint::footprint(&options)?,
+        Command::Mixed(options) => mixed::mixed(&options)?,
+        Command::Indexes(options) => indexes::indexes(&options)?,
+        Command::Queues(options) => queues::queues(&options)?,
+        Command::Page => record::repository()?.join("docs/performance"),
+        Command::Run(options) => return run::run(&options),
+        Command::Soak(options) => return soak::soak(&options),
+        Command::Bare { port } => return serve_bare(port),
+    };
+    let page = page::write(&results)?;
+    println!("\nthe results in {} are written to {}", results.display(), page.display());
+    Ok(())
 }
 
 fn serve_bare(port: u16) -> anyhow::Result<()> {

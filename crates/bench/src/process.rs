@@ -61,7 +61,7 @@ pub fn folder_bytes(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Waits until none of these processes does anything worth mentioning, at most so long; gives whether they rest.
+/// Waits until none of these processes does anything worth mentioning, for that long at most; gives whether they rest.
 pub fn wait_until_resting(pids: &[u32], at_most: Duration) -> bool {
     if pids.is_empty() {
         return true;
@@ -84,7 +84,7 @@ pub fn wait_until_resting(pids: &[u32], at_most: Duration) -> bool {
 /// Has the system write what it still holds of files that nobody synced. What one server left behind would be written
 /// while another syncs.
 pub fn write_back() {
-    // Who has no such command waits in vain for nothing.
+    // Best effort: not every system has this command.
     let _ = std::process::Command::new("sync").status();
 }
 

@@ -222,6 +222,11 @@ impl KeyRange {
     }
 }
 
+/// The least key above `key`: where to read on behind it.
+pub fn successor(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}
+
 fn assert_key(key: &[u8]) {
     assert!(!key.is_empty() && key.len() <= KEY_BYTES_MAX, "key of {} bytes", key.len());
 }

@@ -20,7 +20,7 @@ const ASKED_TWICE: &str = "a transition asks for more rows a second time";
 pub use any::{AnyEngine, AnySnapshot};
 pub use contract::{
     Decision, Engine, Guard, KEY_BYTES_MAX, KeyRange, Reader, Transition, Version, Versioned,
-    Visitor, Write, WriteSet,
+    Visitor, Write, WriteSet, successor,
 };
 pub use embedded::{
     CheckedRows, EmbeddedEngine, EmbeddedOptions, EmbeddedSnapshot, FileProblem, FilesReport,

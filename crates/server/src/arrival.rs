@@ -91,7 +91,6 @@ impl Arrival<'_> {
             // The detail is for the client alone: it may quote a filter, a key or a value.
             tracing::debug!(request_id = %id, code = error.code().as_str(), "request refused");
         }
-        let operation = operation.name(T::Operation::SPECS);
         let now = self.state.clock.now();
         let failed = FailedRequest { parts: self.parts, head, operation, id, now };
         T::error(error, &failed)

@@ -40,18 +40,18 @@ pub(crate) async fn answer<T: Tenant>(
     let (id, started) = (state.ids.next(), Instant::now());
     let notes = RequestNotes::default();
     let arrival = Arrival { connection, state, id, started, parts: &parts, notes: &notes };
-    let mut operation = OperationIndex::Unrecognized;
+    let mut operation_index = OperationIndex::Unrecognized;
     let mut stall_timeout = StallTimeout::new(state.settings.limits.transfer_timeout);
-    let answered = arrival.answer::<T>(&mut body, &mut stall_timeout, &mut operation);
+    let answered = arrival.answer::<T>(&mut body, &mut stall_timeout, &mut operation_index);
     let reply = match AssertUnwindSafe(answered).catch_unwind().await {
         Ok(reply) => reply,
-        Err(panic) => arrival.panicked::<T>(operation, panic_message(&*panic)),
+        Err(panic) => arrival.panicked::<T>(operation_index, panic_message(&*panic)),
     };
     // A client that asked whether to send its body has been told enough by a reply.
     if !body.is_end_stream() && !parts.headers.contains_key(EXPECT) {
         Box::pin(body::discard(&mut body, &mut stall_timeout)).await;
     }
-    arrival.finish::<T>(operation, reply)
+    arrival.finish::<T>(operation_index, reply)
 }
 
 impl Arrival<'_> {
@@ -60,7 +60,7 @@ impl Arrival<'_> {
         &self,
         body: &mut Incoming,
         stall_timeout: &mut StallTimeout,
-        operation: &mut OperationIndex,
+        operation_index: &mut OperationIndex,
     ) -> Reply {
         let rules = self.state.settings.address_rules;
         let Connection { peer, signed_query, .. } = self.connection;
@@ -69,7 +69,7 @@ impl Arrival<'_> {
         {
             Ok(head) => head,
             Err(error) => {
-                let mut reply = self.failure::<T>(&error, None, *operation);
+                let mut reply = self.failure::<T>(&error, None, *operation_index);
                 self.add_cors_headers::<T>(&mut reply);
                 return reply;
             }
@@ -78,17 +78,17 @@ impl Arrival<'_> {
             // As Azurite answers; at the live service there is no name to resolve then.
             let unknown = StorageError::new(ErrorCode::ResourceNotFound)
                 .refused_for(RefusalReason::UnknownAccount);
-            let reply = self.error::<T>(&unknown, Some(&head), *operation);
+            let reply = self.error::<T>(&unknown, Some(&head), *operation_index);
             return self.with_common::<T>(reply, head.version);
         };
         let account = &account;
-        let mut reply = match self.serve::<T>(&head, account, body, stall_timeout, operation).await
-        {
+        let served = self.serve::<T>(&head, account, body, stall_timeout, operation_index).await;
+        let mut reply = match served {
             Ok(reply) => self.with_common::<T>(reply, head.version),
-            Err(error) => self.failure::<T>(&error, Some(&head), *operation),
+            Err(error) => self.failure::<T>(&error, Some(&head), *operation_index),
         };
         // ORDER: last, because a rule may expose the headers that every reply has.
-        if *operation != OperationIndex::Preflight {
+        if *operation_index != OperationIndex::Preflight {
             cors::add_headers(account, head.service, self.parts, &mut reply);
         }
         reply
@@ -112,19 +112,19 @@ impl Arrival<'_> {
         account: &Arc<Account>,
         body: &mut Incoming,
         stall_timeout: &mut StallTimeout,
-        name: &mut OperationIndex,
+        operation_index: &mut OperationIndex,
     ) -> Result<Reply> {
         let state = self.state;
         let verb = T::verb(head)?;
         if verb == Verb::Options {
-            *name = OperationIndex::Preflight;
+            *operation_index = OperationIndex::Preflight;
             return cors::preflight(account, head);
         }
         #[cfg(feature = "test-hooks")]
         crate::test_hooks::panic_if_asked(head);
         let identity = self.identify::<T>(head, account).await?;
         let operation = T::route(verb, head, account)?;
-        *name = OperationIndex::Of(operation.index());
+        *operation_index = OperationIndex::Of(operation.index());
         let spec = operation.spec();
         if head.address.secondary && !spec.effect.may_read_only() {
             return Err(ErrorCode::InsufficientAccountPermissions.into());

@@ -401,7 +401,7 @@ fn misframed() -> Reply {
 
 impl Handler for Site {
     fn takes_metadata(&self) -> bool {
-        matches!(self, Self::Service(service) if services::has_metadata(*service))
+        matches!(self, Self::Service(service) if service.has_metadata())
     }
 
     async fn answer(&self, connection: Arc<Connection>, request: Request<Incoming>) -> Reply {

@@ -43,19 +43,12 @@ pub(crate) enum OperationIndex {
 }
 
 impl OperationIndex {
-    /// The name in the service's table, if it is there.
-    pub(crate) fn name(self, specs: &'static [OperationSpec]) -> Option<&'static str> {
-        match self {
-            Self::Of(index) => specs.get(index).map(|spec| spec.name),
-            Self::Preflight | Self::Unrecognized => None,
-        }
-    }
-
     /// The name in metrics and logs.
     pub(crate) fn label(self, specs: &'static [OperationSpec]) -> &'static str {
         match self {
+            Self::Of(index) => specs.get(index).map_or(UNRECOGNIZED, |spec| spec.name),
             Self::Preflight => PREFLIGHT,
-            _ => self.name(specs).unwrap_or(UNRECOGNIZED),
+            Self::Unrecognized => UNRECOGNIZED,
         }
     }
 }
@@ -64,17 +57,28 @@ pub(crate) const PREFLIGHT: &str = "Preflight";
 pub(crate) const UNRECOGNIZED: &str = "Unrecognized";
 
 /// The operations of a service, one line each: its name and what it addresses, whether it reads or writes, and how much
-/// of a body it takes.
+/// of a body it takes. The second enum has the operations without what they address, to be compared with.
 macro_rules! operations {
     (
         $(#[$attribute:meta])*
-        $visibility:vis enum $enum:ident<$a:lifetime> {
+        $visibility:vis enum $enum:ident<$a:lifetime> as $kind:ident {
             $( $name:ident $(($addressed:ty))? => $effect:ident, $body:expr; )*
         }
     ) => {
         $(#[$attribute])*
         $visibility enum $enum<$a> {
             $( $name $(($addressed))?, )*
+        }
+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $visibility enum $kind {
+            $( $name, )*
+        }
+
+        impl From<$kind> for $crate::operations::OperationIndex {
+            fn from(kind: $kind) -> Self {
+                Self::Of(kind as usize)
+            }
         }
 
         impl $enum<'_> {
@@ -87,9 +91,8 @@ macro_rules! operations {
             ];
 
             pub(crate) fn index(&self) -> usize {
-                enum Index { $( $name, )* }
                 match self {
-                    $( Self::$name { .. } => Index::$name as usize, )*
+                    $( Self::$name { .. } => $kind::$name as usize, )*
                 }
             }
         }

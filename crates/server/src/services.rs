@@ -1,5 +1,5 @@
-//! The services of this server. This is the one file that names them; everything else is written against
-//! [`Tenant`](crate::tenant::Tenant), or knows a list.
+//! The services of this server. This is the one file that ties a [`Service`] to its types; everything else is written
+//! against [`Tenant`](crate::tenant::Tenant), or asks the value.
 
 use std::sync::Arc;
 
@@ -29,14 +29,6 @@ pub(crate) async fn answer(
         Service::Table => handle::answer::<TableService>(connection, request).await,
         Service::Queue => handle::answer::<QueueService>(connection, request).await,
         Service::Blob => unreachable!("start() refuses what is not served"),
-    }
-}
-
-/// Whether what a service keeps has metadata, whose names come and go as headers.
-pub(crate) fn has_metadata(service: Service) -> bool {
-    match service {
-        Service::Blob | Service::Queue => true,
-        Service::Table => false,
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tavola_engine::{AnyEngine, EmbeddedEngine, EmbeddedOptions, MemoryEngine, OpenError, Status};
-use tavola_wire::Service;
 use tavola_wire::uri::AddressRules;
+use tavola_wire::{Service, Ticks};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -78,23 +78,7 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
         None => None,
     };
     let access_log = config.access_log.as_ref().map(AccessLog::open).transpose()?;
-    let engine = match config.storage {
-        Storage::Memory => AnyEngine::Memory(MemoryEngine::new()),
-        Storage::Folder { path, cache_bytes, disk_reserve_bytes, cached_files_max } => {
-            let options = EmbeddedOptions {
-                cache_bytes,
-                disk_reserve_bytes,
-                cached_files_max,
-                ..EmbeddedOptions::default()
-            };
-            let engine = EmbeddedEngine::open(path, options)?;
-            #[cfg(feature = "test-hooks")]
-            let engine = crate::test_hooks::any_engine(engine);
-            #[cfg(not(feature = "test-hooks"))]
-            let engine = AnyEngine::Embedded(engine);
-            engine
-        }
-    };
+    let engine = open_engine(config.storage)?;
     // ORDER: nothing is written to a store that is not known whole.
     let features = Features::open(&engine).await.map_err(|error| match error {
         storage::Error::UnknownFeature(name) => StartError::UnknownFeature(name),
@@ -124,12 +108,7 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
         Server::bind(state.clone(), &config.services, config.admin, acceptor, config.limits)
             .map_err(|(address, source)| StartError::Listen { address, source })?;
     let (stop, stopped) = watch::channel(false);
-    let mut background = Background::new(stopped.clone());
-    let (clock, drop_signal) = (state.clock.clone(), state.drop_signal.clone());
-    background.start(Sweeper::new(state.engine.clone(), clock.clone(), drop_signal, started));
-    background.start(IndexBuilder::new(state.engine.clone(), state.catalogue.clone(), clock));
-    background.start(WorkloadMerge::new(state.workload.clone()));
-    background.start(QueueSweeper::new(state.queues.clone(), state.features.clone()));
+    let background = start_background(&state, started, stopped.clone());
     Ok(RunningServer {
         service_addresses: server.service_addresses(),
         admin_address: server.admin_address(),
@@ -139,6 +118,41 @@ pub async fn start(config: Config) -> Result<RunningServer, StartError> {
         certificate,
         stop,
     })
+}
+
+fn open_engine(storage: Storage) -> Result<AnyEngine, OpenError> {
+    match storage {
+        Storage::Memory => Ok(AnyEngine::Memory(MemoryEngine::new())),
+        Storage::Folder { path, cache_bytes, disk_reserve_bytes, cached_files_max } => {
+            let options = EmbeddedOptions {
+                cache_bytes,
+                disk_reserve_bytes,
+                cached_files_max,
+                ..EmbeddedOptions::default()
+            };
+            let engine = EmbeddedEngine::open(path, options)?;
+            #[cfg(feature = "test-hooks")]
+            let engine = crate::test_hooks::any_engine(engine);
+            #[cfg(not(feature = "test-hooks"))]
+            let engine = AnyEngine::Embedded(engine);
+            Ok(engine)
+        }
+    }
+}
+
+/// Starts what no request waits for. What was dropped before `started` is swept without delay.
+fn start_background(
+    state: &ServerState,
+    started: Ticks,
+    stopped: watch::Receiver<bool>,
+) -> Background {
+    let mut background = Background::new(stopped);
+    let (clock, drop_signal) = (state.clock.clone(), state.drop_signal.clone());
+    background.start(Sweeper::new(state.engine.clone(), clock.clone(), drop_signal, started));
+    background.start(IndexBuilder::new(state.engine.clone(), state.catalogue.clone(), clock));
+    background.start(WorkloadMerge::new(state.workload.clone()));
+    background.start(QueueSweeper::new(state.queues.clone(), state.features.clone()));
+    background
 }
 
 impl RunningServer {

@@ -16,7 +16,7 @@ use crate::auth::accounts::Account;
 use crate::auth::permit::{Access, Permit};
 use crate::context::RequestContext;
 use crate::error::Result;
-use crate::operations::OperationSpec;
+use crate::operations::{OperationIndex, OperationSpec};
 use crate::request::body::BodyStream;
 use crate::request::head::RequestHead;
 use crate::request::ids::Id;
@@ -83,7 +83,7 @@ pub(crate) trait Operation: Send {
     }
 
     /// Runs the operation. Nobody gets here without a permit. A whole body is in the context; one that the operation
-    /// takes as a stream is handed over.
+    /// takes as a stream is handed over. None takes one yet; blobs will.
     fn run(
         self,
         context: &RequestContext<'_>,
@@ -97,8 +97,8 @@ pub(crate) struct FailedRequest<'a> {
     pub(crate) parts: &'a Parts,
     /// None if the head could not be read.
     pub(crate) head: Option<&'a RequestHead<'a>>,
-    /// The operation's name, if it got that far.
-    pub(crate) operation: Option<&'static str>,
+    /// Which operation it was, if it got that far.
+    pub(crate) operation: OperationIndex,
     pub(crate) id: &'a Id,
     pub(crate) now: Ticks,
 }

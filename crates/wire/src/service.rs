@@ -1,4 +1,4 @@
-//! The services of a storage account, and what each is called on the wire.
+//! The services of a storage account: what each is called on the wire, and what differs between them there.
 //!
 //! Which of them a server offers, and where it listens, is the server's to say; here is only what clients rely on.
 
@@ -58,6 +58,31 @@ impl Service {
             Self::Blob => 'b',
             Self::Queue => 'q',
             Self::Table => 't',
+        }
+    }
+
+    /// Whether its resources have metadata, whose names come and go as headers.
+    pub const fn has_metadata(self) -> bool {
+        match self {
+            Self::Blob | Self::Queue => true,
+            Self::Table => false,
+        }
+    }
+
+    /// Whether a request that names no version is answered as by the newest one. Tables answer it as by an old one.
+    pub const fn defaults_to_newest_version(self) -> bool {
+        match self {
+            Self::Blob | Self::Queue => true,
+            Self::Table => false,
+        }
+    }
+
+    /// Whether cross-origin headers also go to requests without an origin, and name the headers that frame the body. Those of
+    /// tables are simpler.
+    pub const fn has_full_cors(self) -> bool {
+        match self {
+            Self::Blob | Self::Queue => true,
+            Self::Table => false,
         }
     }
 

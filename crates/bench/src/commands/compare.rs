@@ -1,5 +1,6 @@
 //! `compare`: the service, Azurite and what the machine allows, side by side on fresh data.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum as _};
@@ -7,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use tavola_wire::service::Service;
 
 use super::run::{Plan, side_by_side};
-use super::{Setting, Stage};
 use crate::bare_engine::{BareEngine, Committed};
 use crate::host::{self, undisturbed};
 use crate::measure::{Contender, Row, median};
 use crate::servers;
+use crate::stage::{Setting, Stage};
 use crate::table::{micros, number};
 use crate::workload::Workload;
 
@@ -67,7 +68,7 @@ impl CompareResult {
     }
 }
 
-pub fn compare(options: &CompareOptions) -> anyhow::Result<()> {
+pub fn compare(options: &CompareOptions) -> anyhow::Result<PathBuf> {
     let stage = options.setting.stage()?;
     let tavola = stage.start()?;
     let bare = servers::bare()?;

@@ -1,17 +1,18 @@
 //! `footprint`: memory and disk that many entities take, and how soon the service is back after `kill -9`.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::{Setting, Stage, runtime, wait_until_settled};
 use crate::entity::Keys;
 use crate::load::load;
 use crate::process;
 use crate::request::Client;
 use crate::servers::Server;
+use crate::stage::{Setting, Stage, runtime, wait_until_settled};
 use crate::table::{Table, megabytes, number};
 
 const TABLE: &str = "footprint";
@@ -39,7 +40,7 @@ pub struct FootprintResult {
     pub start_seconds: Vec<f64>,
 }
 
-pub fn footprint(options: &FootprintOptions) -> anyhow::Result<()> {
+pub fn footprint(options: &FootprintOptions) -> anyhow::Result<PathBuf> {
     let stage = options.setting.stage()?;
     let mut result = FootprintResult { entities: options.entities, ..FootprintResult::default() };
     let server = stage.start()?;

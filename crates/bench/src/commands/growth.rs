@@ -12,13 +12,13 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
-use super::{Setting, Stage, let_rest, runtime, wait_until_settled};
 use crate::entity::Keys;
 use crate::host;
 use crate::load::load;
 use crate::measure::{Contender, Row, Tally};
 use crate::process;
 use crate::servers::{self, Server};
+use crate::stage::{Setting, Stage, let_rest, runtime, wait_until_settled};
 use crate::table::{Table, megabytes, micros, number};
 use crate::workload::{Work, Workload};
 
@@ -73,7 +73,7 @@ struct Grown {
     inserts: Vec<Tally>,
 }
 
-pub fn growth(options: &GrowthOptions) -> anyhow::Result<()> {
+pub fn growth(options: &GrowthOptions) -> anyhow::Result<PathBuf> {
     let GrowthOptions { sizes, seconds, rounds, connections, .. } = options;
     ensure!(sizes.is_sorted(), "give the sizes from few to many");
     let stage = options.setting.stage()?;

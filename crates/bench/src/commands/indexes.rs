@@ -1,5 +1,6 @@
 //! `indexes`: what index tables give to queries and cost writes, beside the same without them, in one run.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
 use super::run::side_by_side;
-use super::{Setting, let_rest, runtime};
 use crate::entity::Keys;
 use crate::goals;
 use crate::host::undisturbed;
 use crate::load::load;
 use crate::measure::{Contender, Row, Tally, in_turn};
 use crate::request::Client;
+use crate::stage::{Setting, let_rest, runtime};
 use crate::workload::{Work, Workload};
 
 /// A table large enough that a scan of it is slow, and one in which a value has a hundred entities.
@@ -38,7 +39,7 @@ const MERGED: [usize; 2] = [0, 1];
 /// more than that from one second to the next.
 const SLICES: u64 = 10;
 
-/// Who scan whole tables: one for each core is enough to keep it busy.
+/// Connections that scan whole tables: one for each core keeps it busy.
 const SCANNING_CONNECTIONS: usize = 2;
 
 const BUILT_POLL: Duration = Duration::from_millis(20);
@@ -71,7 +72,7 @@ pub struct IndexesResult {
     pub get_p99_factor_beside_build: f64,
 }
 
-pub fn indexes(options: &IndexesOptions) -> anyhow::Result<()> {
+pub fn indexes(options: &IndexesOptions) -> anyhow::Result<PathBuf> {
     let stage = options.setting.stage()?;
     let server = stage.start()?;
     let runtime = runtime()?;

@@ -1,5 +1,6 @@
 //! `latency`: what one durable insert takes when nobody else asks, beside one `fdatasync` on the same disk.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,13 +8,13 @@ use anyhow::ensure;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::{Setting, let_rest, runtime};
 use crate::entity::Keys;
 use crate::histogram::Histogram;
 use crate::host::{self, undisturbed};
 use crate::machine::fdatasync_for;
 use crate::measure::Contender;
 use crate::request::Client;
+use crate::stage::{Setting, let_rest, runtime};
 use crate::table::micros;
 use crate::workload::{Work, Workload};
 
@@ -47,7 +48,7 @@ impl LatencyResult {
     }
 }
 
-pub fn latency(options: &LatencyOptions) -> anyhow::Result<()> {
+pub fn latency(options: &LatencyOptions) -> anyhow::Result<PathBuf> {
     let stage = options.setting.stage()?;
     let server = stage.start()?;
     let runtime = runtime()?;

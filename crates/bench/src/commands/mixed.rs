@@ -1,5 +1,6 @@
 //! `mixed`: whether a table scan that runs all the time hurts those who read single entities.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +9,10 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::run::side_by_side;
-use super::{Setting, let_rest, runtime};
 use crate::host::undisturbed;
 use crate::load::load;
 use crate::measure::{Contender, Row, Tally};
+use crate::stage::{Setting, let_rest, runtime};
 use crate::table::number;
 use crate::workload::{Work, Workload};
 
@@ -47,7 +48,7 @@ impl MixedResult {
     }
 }
 
-pub fn mixed(options: &MixedOptions) -> anyhow::Result<()> {
+pub fn mixed(options: &MixedOptions) -> anyhow::Result<PathBuf> {
     let stage = options.setting.stage()?;
     let server = stage.start()?;
     let runtime = runtime()?;

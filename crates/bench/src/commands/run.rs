@@ -8,18 +8,18 @@ use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum as _};
 use serde_json::json;
 
-use super::runtime;
 use crate::clock;
 use crate::entity::Keys;
 use crate::load::load;
 use crate::measure::{Contender, Row, Tally};
-use crate::process;
 use crate::request::Client;
+use crate::stage::{let_rest_at_most, runtime};
 use crate::table::{Table, micros, number};
 use crate::target::{DEVELOPMENT_KEY, Target};
 use crate::workload::{Work, Workload};
 
-const RESTING_MAX: Duration = Duration::from_secs(30);
+/// Before each round, of which there are many.
+const ROUND_RESTING_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Args, Clone, Debug)]
 pub struct RunOptions {
@@ -233,8 +233,7 @@ impl Plan {
 fn settle(pause: Duration, contenders: &[&Contender]) {
     std::thread::sleep(pause);
     let pids: Vec<_> = contenders.iter().filter_map(|contender| contender.pid).collect();
-    process::wait_until_resting(&pids, RESTING_MAX);
-    process::write_back();
+    let_rest_at_most(&pids, ROUND_RESTING_MAX);
 }
 
 pub fn progress(contender: &Contender, workload: &str, tally: &Tally) -> String {

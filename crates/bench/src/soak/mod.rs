@@ -16,10 +16,10 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::json;
 
-use crate::commands::runtime;
 use crate::load::load;
 use crate::measure::median;
 use crate::process;
+use crate::stage::runtime;
 use crate::table::{megabytes, micros, number};
 use crate::target::Target;
 use crate::zipf::Zipf;

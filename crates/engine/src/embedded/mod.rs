@@ -11,42 +11,38 @@
 
 mod check;
 mod commit;
+mod drop_range;
 mod files;
 mod locks;
 mod options;
 mod salvage;
 mod scan;
+mod shared;
 mod stats;
 mod store;
 
-use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
 use std::{fmt, io};
 
 use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
 use crate::scan_pool::ScanPool;
-use crate::{
-    Engine, Error, Fullness, KeyRange, Reader, Result, Status, Transition, Visitor, panic_message,
-};
+use crate::{Engine, Error, Fullness, KeyRange, Reader, Result, Status, Transition, Visitor};
 use commit::committer::{Committer, Message};
-use commit::group::{Admission, Failure};
-use commit::inline_commit::{InlineCommits, SpareWorker};
-use commit::job::{Job, Pending};
+use commit::group::Admission;
+use commit::inline_commit::SpareWorker;
+use commit::job::Pending;
 use scan::inline_scan::InlineScan;
-use scan::parallel_scan::ParallelScan;
-use scan::row_scan::RowScan;
-use store::compactor::{Compactor, Wait};
+use shared::Shared;
+use store::compactor::Compactor;
 use store::disk_space::{DiskSpace, fit_to_disk};
 use store::sync_probe::SyncProbe;
-use store::{Store, StoreSink, StoreSnapshot, drop_range};
+use store::{Store, StoreSink, StoreSnapshot};
 
 pub use check::{CheckedRows, FileProblem, FilesReport, FolderCheck};
 pub use options::{EmbeddedOptions, OpenError};
@@ -67,28 +63,6 @@ pub struct EmbeddedSnapshot {
     shared: Arc<Shared>,
 }
 
-struct Shared {
-    /// `None` only while dropping: the committer ends when the last sender is gone.
-    queue: Option<SyncSender<Message>>,
-    inline_commits: InlineCommits<StoreSink>,
-    /// `None` only while dropping: the disk monitor ends with it.
-    running: Option<SyncSender<()>>,
-    disk_monitor: Option<JoinHandle<()>>,
-    space: Arc<DiskSpace>,
-    /// Set when no more requests are taken; a running drop stops at its next chunk.
-    closing: Arc<AtomicBool>,
-    /// The committer, then the compactor, which ends after it.
-    threads: Mutex<Vec<JoinHandle<()>>>,
-    failure: watch::Receiver<Option<Failure>>,
-    inline_scan: InlineScan,
-    scans: ScanPool,
-    scan_helpers_max: usize,
-    /// One drop at a time: a second one would only compete for the same compaction.
-    drops: tokio::sync::Mutex<()>,
-    stats: Arc<Stats>,
-    store: Arc<Store>,
-}
-
 impl EmbeddedEngine {
     /// Opens the data folder at `path`, creating it if there is none or it is empty. To be opened in the runtime that
     /// will serve its callers.
@@ -107,18 +81,14 @@ impl EmbeddedEngine {
         let (nudge, nudges) = sync_channel(1);
         let reserve = options.disk_reserve_bytes;
         let space = Arc::new(DiskSpace::new(path.as_ref().into(), reserve, Arc::clone(&stats)));
-        let compactor = Compactor {
-            store: Arc::clone(&store),
+        let compactor = Compactor::new(
+            Arc::clone(&store),
+            Arc::clone(&space),
+            Arc::clone(&stats),
             nudges,
-            closing: Arc::clone(&closing),
-            failures: Arc::clone(&failures),
-            space: Arc::clone(&space),
-            compacting: Wait::new("compaction"),
-            purging: Wait::new("compaction of what was deleted"),
-            rewriting: Wait::new("reclaiming deleted values"),
-            rests_until: Instant::now(),
-            stats: Arc::clone(&stats),
-        };
+            Arc::clone(&closing),
+            Arc::clone(&failures),
+        );
         let sink = StoreSink { store: Arc::clone(&store), space: Arc::clone(&space), nudge };
         let committer =
             Committer::new(requests, sink, Arc::clone(&stats), failures, SpareWorker::new());
@@ -128,17 +98,9 @@ impl EmbeddedEngine {
         // If this fails, the committer ends as well, because the queue is dropped.
         let compactor = spawn("tavola-compact", move || compactor.run()).map_err(failed)?;
         let (running, ended) = sync_channel(0);
-        let (monitored, monitored_store) = (Arc::clone(&space), Arc::clone(&store));
-        let mut probe = SyncProbe::new(path.as_ref().into(), Arc::clone(&stats));
-        let every_second = move || {
-            monitored_store.note_journals();
-            monitored.set_unflushed(monitored_store.unflushed_bytes());
-            // Last: it takes as long as the disk does.
-            probe.sync_if_committed();
-        };
-        let monitored = Arc::clone(&space);
-        let monitor = move || monitored.monitor(&ended, every_second);
-        let disk_monitor = spawn("tavola-disk", monitor).map_err(failed)?;
+        let probe = SyncProbe::new(path.as_ref().into(), Arc::clone(&stats));
+        let monitor = start_monitor(Arc::clone(&space), Arc::clone(&store), probe, ended);
+        let disk_monitor = monitor.map_err(failed)?;
         let shared = Shared {
             queue: Some(queue),
             inline_commits,
@@ -174,111 +136,26 @@ impl EmbeddedEngine {
     }
 }
 
-impl Shared {
-    /// Commits a request on this thread, or else queues it.
-    fn commit(&self, job: Box<dyn Job>) -> Result<()> {
-        if self.closing.load(Ordering::Relaxed) {
-            return Err(self.closed());
-        }
-        self.inline_commits.try_commit(job).or_else(|job| self.submit(Message::Job(job)))
-    }
-
-    /// Queues a request without waiting.
-    fn submit(&self, message: Message) -> Result<()> {
-        if self.closing.load(Ordering::Relaxed) {
-            return Err(self.closed());
-        }
-        let queue = self.queue.as_ref().expect("the queue exists until drop");
-        // ORDER: counted before it is sent, so that the committer never counts below zero.
-        self.stats.queue_depth.fetch_add(1, Ordering::Relaxed);
-        queue.try_send(message).map_err(|refused| {
-            self.stats.queue_depth.fetch_sub(1, Ordering::Relaxed);
-            match refused {
-                TrySendError::Full(_) => {
-                    self.stats.busy_refusals.fetch_add(1, Ordering::Relaxed);
-                    Error::Busy
-                }
-                TrySendError::Disconnected(_) => self.closed(),
-            }
-        })
-    }
-
-    /// Begins a scan on this thread, and leaves it to the pool if it is long.
-    async fn scan<V: Visitor>(
-        &self,
-        snapshot: StoreSnapshot,
-        range: KeyRange,
-        visitor: V,
-    ) -> Result<V> {
-        self.inline_commits.note_call();
-        let begins_here = self.inline_scan.is_allowed()
-            && !self.scans.is_crowded()
-            && !self.store.deletions().are_many_in(&range);
-        if !begins_here {
-            return self.finish_scan(RowScan::new(snapshot, range, visitor)).await;
-        }
-        let begin = || {
-            let mut scan = RowScan::new(snapshot, range, visitor);
-            let progress = scan.begin()?;
-            Ok((scan, progress))
-        };
-        let begun = catch_unwind(AssertUnwindSafe(|| self.inline_scan.run(begin)));
-        match begun.unwrap_or_else(|panic| Err(Error::Panicked(panic_message(&*panic).into())))? {
-            (scan, ControlFlow::Break(())) => Ok(scan.into_visitor()),
-            (scan, ControlFlow::Continue(())) => self.finish_scan(scan).await,
-        }
-    }
-
-    async fn finish_scan<V: Visitor>(&self, scan: RowScan<V>) -> Result<V> {
-        let latest_call = || self.inline_commits.latest_call();
-        ParallelScan::finish(&self.scans, self.scan_helpers_max, scan, latest_call).await
-    }
-
-    /// Why there is no committer any more.
-    fn closed(&self) -> Error {
-        match &*self.failure.borrow() {
-            Some(message) => Error::Unavailable(message.to_string()),
-            None => Error::Closed,
-        }
-    }
-
-    /// Why an accepted request was never answered.
-    fn unanswered(&self) -> Error {
-        match &*self.failure.borrow() {
-            Some(message) => Error::OutcomeUnknown(message.to_string()),
-            None => Error::Closed,
-        }
-    }
-
-    fn join_threads(&self) {
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        // A transition may own the last clone of the engine; its drop then runs on the committer itself, which
-        // can wait neither for itself nor for the compactor that ends after it.
-        let is_own = threads.first().is_some_and(|own| own.thread().id() == thread::current().id());
-        if !is_own {
-            for thread in threads {
-                // A panic was reported through `failure`.
-                let _ = thread.join();
-            }
-        }
-    }
+/// Starts the thread that looks at the disk every second until `ended` is.
+fn start_monitor(
+    space: Arc<DiskSpace>,
+    store: Arc<Store>,
+    mut probe: SyncProbe,
+    ended: Receiver<()>,
+) -> io::Result<JoinHandle<()>> {
+    let monitor = move || {
+        space.monitor(&ended, || {
+            store.note_journals();
+            space.set_unflushed(store.unflushed_bytes());
+            // Last: it takes as long as the disk does.
+            probe.sync_if_committed();
+        });
+    };
+    spawn("tavola-disk", monitor)
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name(name.into()).spawn(body)
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.closing.store(true, Ordering::Relaxed);
-        self.queue = None;
-        self.running = None;
-        if let Some(monitor) = self.disk_monitor.take() {
-            let _ = monitor.join();
-        }
-        self.join_threads();
-    }
 }
 
 impl Reader for EmbeddedEngine {

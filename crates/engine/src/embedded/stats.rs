@@ -18,8 +18,6 @@ pub struct Stats {
     pub full_refusals: AtomicU64,
     /// Bytes that the disk has left, as of the last look.
     pub disk_free_bytes: AtomicU64,
-    /// Whether that is too little to take writes: 0 or 1.
-    pub disk_full: AtomicU64,
     /// Keys put or deleted.
     pub writes: AtomicU64,
     /// Transitions per commit group; its count is the number of durable commits.

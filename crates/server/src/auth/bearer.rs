@@ -234,11 +234,10 @@ pub(crate) async fn authenticate(
         .map_err(|error| if knows_challenges(head) { error } else { without_challenge(&error) })
 }
 
-/// Without a version, queues answer as the newest one does, and tables as an old one.
 fn knows_challenges(head: &RequestHead<'_>) -> bool {
     match head.version {
         Some(version) => version >= ServiceVersion::FIRST_WITH_CHALLENGE,
-        None => head.service != Service::Table,
+        None => head.service.defaults_to_newest_version(),
     }
 }
 

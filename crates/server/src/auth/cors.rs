@@ -59,18 +59,18 @@ pub(crate) fn add_headers(account: &Account, service: Service, parts: &Parts, re
         reply.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Origin"));
     }
     let origin = header_text(parts, &ORIGIN);
-    let answer = match (origin, service) {
-        (Some(origin), _) => cors::actual(&properties.cors, origin, method),
-        (None, Service::Table) => None,
-        (None, Service::Blob | Service::Queue) => cors::without_origin(&properties.cors, method),
+    let is_full = service.has_full_cors();
+    let answer = match origin {
+        Some(origin) => cors::actual(&properties.cors, origin, method),
+        None if is_full => cors::without_origin(&properties.cors, method),
+        None => None,
     };
     let Some(answer) = answer else { return };
-    let is_recorded = service != Service::Table;
     // As recorded of queues: the code of an error takes the place of its type, and what frames a body is named as well.
     let is_named =
-        |name: &&HeaderName| !is_recorded || !is_error(reply.status()) || **name != CONTENT_TYPE;
+        |name: &&HeaderName| !is_full || !is_error(reply.status()) || **name != CONTENT_TYPE;
     let names = reply.headers().keys().filter(is_named).map(HeaderName::as_str);
-    let framing = if is_recorded { &FRAMING[..] } else { &[] };
+    let framing = if is_full { &FRAMING[..] } else { &[] };
     let exposed = answer.expose_headers(names.chain(framing.iter().copied()));
     let exposed = exposed.filter(|_| origin.is_some() || !is_error(reply.status()));
     let headers = reply.headers_mut();

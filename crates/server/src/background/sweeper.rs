@@ -16,11 +16,9 @@ use tokio::sync::Notify;
 
 use super::{Next, Stop, Task};
 use crate::clock::Clock;
-use crate::storage::Result;
 use crate::storage::layout::{Dropped, Family, Key, ResourceId, ranges_of};
+use crate::storage::{Result, STRAGGLER_GRACE};
 
-/// Longer than any request that found the table before it was dropped can take to commit.
-const STRAGGLER_GRACE: Duration = Duration::from_secs(60);
 /// How long to wait before looking again, when there is something to look for.
 const RECHECK: Duration = Duration::from_secs(15);
 /// Drops that one round looks at; the others wait for the next.

@@ -90,8 +90,8 @@ struct State {
 }
 
 impl HybridClock {
-    /// A clock that gives out moments after `last`. Who comes back after a while cannot tell whether so much time has passed,
-    /// or the wall clock jumped meanwhile.
+    /// A clock that gives out moments after `last`. After a while without a process nobody can tell whether
+    /// that much time has passed or the wall clock has jumped meanwhile.
     pub(crate) fn new(source: Arc<dyn TimeSource>, last: Ticks) -> Self {
         let (wall, steady) = (source.wall().0, source.steady());
         let may_have_jumped = last.0 > 0 && wall - last.0 > JUMP_MIN;

@@ -9,7 +9,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
-use tavola_engine::{AnyEngine, Histogram, Stats, StoreFigures};
+use tavola_engine::{AnyEngine, Histogram, Stats, Status, StoreFigures};
 
 const NANOS_PER_SECOND: f64 = 1e9;
 
@@ -30,7 +30,7 @@ impl Collector for EngineCollector {
         let figures = self.engine.figures().unwrap_or_default();
         let mut encoder = Encoder(encoder);
         encode_counters(&mut encoder, stats, &figures)?;
-        encode_gauges(&mut encoder, stats, &figures)?;
+        encode_gauges(&mut encoder, stats, &figures, self.engine.fullness().takes_writes)?;
         let help = "Time of a durable commit: journal, sync, memory";
         encoder.histogram("engine_commit_seconds", help, &stats.commit_nanos, COMMITS)?;
         let help = "Time of a sync alone, tried once a second while there are commits";
@@ -66,7 +66,12 @@ fn encode_counters(
     Ok(())
 }
 
-fn encode_gauges(encoder: &mut Encoder<'_>, stats: &Stats, figures: &StoreFigures) -> fmt::Result {
+fn encode_gauges(
+    encoder: &mut Encoder<'_>,
+    stats: &Stats,
+    figures: &StoreFigures,
+    takes_writes: bool,
+) -> fmt::Result {
     for (name, help, value) in [
         (
             "engine_queue_depth",
@@ -81,7 +86,7 @@ fn encode_gauges(encoder: &mut Encoder<'_>, stats: &Stats, figures: &StoreFigure
         (
             "engine_disk_full",
             "1 while writes are refused for lack of room",
-            stats.disk_full.load(Relaxed),
+            u64::from(!takes_writes),
         ),
         ("engine_compacting", "1 while compaction runs", stats.compacting.load(Relaxed)),
         ("engine_table_bytes", "Tables on disk", figures.table_bytes),

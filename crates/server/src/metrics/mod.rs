@@ -50,6 +50,9 @@ pub(crate) struct Metrics {
     refusals: Family<RefusalLabels, Counter>,
 }
 
+/// A service and its operations.
+type ServiceOperations = (Service, &'static [OperationSpec]);
+
 /// The operations of one service.
 #[derive(Debug)]
 struct ServiceMetrics {
@@ -115,54 +118,13 @@ fn latency_buckets() -> impl Iterator<Item = f64> {
 
 impl Metrics {
     /// For these services and their operations.
-    pub(crate) fn new(
-        services: &[(Service, &'static [OperationSpec])],
-        memory_budget: &Arc<MemoryBudget>,
-    ) -> Self {
+    pub(crate) fn new(services: &[ServiceOperations], memory_budget: &Arc<MemoryBudget>) -> Self {
         let mut registry = Registry::with_prefix("tavola");
-        let requests = Family::<RequestLabels, Counter>::default();
-        registry.register("requests", "Requests answered", requests.clone());
-        let seconds = Family::<OperationLabels, Histogram>::new_with_constructor(|| {
-            Histogram::new(latency_buckets())
-        });
-        registry.register("request_seconds", "Time to answer", seconds.clone());
-        let of_service = |(service, specs): &(Service, &'static [OperationSpec])| {
-            let service = *service;
-            let of_operation = |operation| {
-                let label = service.name();
-                OperationMetrics {
-                    by_class: CLASSES.map(|class| {
-                        let labels = RequestLabels { service: label, operation, class };
-                        requests.get_or_create(&labels).clone()
-                    }),
-                    seconds: seconds
-                        .get_or_create(&OperationLabels { service: label, operation })
-                        .clone(),
-                }
-            };
-            ServiceMetrics {
-                service,
-                operations: specs.iter().map(|spec| of_operation(spec.name)).collect(),
-                preflight: of_operation(PREFLIGHT),
-                unrecognized: of_operation(UNRECOGNIZED),
-            }
-        };
+        let by_service = register_services(&mut registry, services);
         let errors = Family::<ErrorLabels, Counter>::default();
         registry.register("errors", "Requests that failed, by code", errors.clone());
-        let refusals = Family::<RefusalLabels, Counter>::default();
-        registry.register("refusals", "Requests refused, by reason", refusals.clone());
-        // Made before they are needed: an alert on something new needs a zero to rise from.
-        for (service, _) in services {
-            for reason in RefusalReason::ALL {
-                let labels = RefusalLabels { service: service.name(), reason: reason.as_str() };
-                drop(refusals.get_or_create(&labels));
-            }
-        }
-        let queries = Family::<QueryKindLabels, Counter>::default();
-        registry.register("queries", "Queries of entities, by kind", queries.clone());
-        let queries =
-            QUERY_KINDS.map(|kind| queries.get_or_create(&QueryKindLabels { kind }).clone());
-        let services = services.iter().map(of_service).collect();
+        let refusals = register_refusals(&mut registry, services);
+        let queries = register_queries(&mut registry);
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         registry.register("build", "The program that answers", Info::new(version.to_vec()));
         let connections = Gauge::default();
@@ -175,7 +137,7 @@ impl Metrics {
             counter
         };
         Self {
-            services,
+            services: by_service,
             errors,
             refusals,
             queries,
@@ -259,6 +221,54 @@ impl Metrics {
         encode(&mut text, &self.registry).expect("a string takes every write");
         text
     }
+}
+
+fn register_services(
+    registry: &mut Registry,
+    services: &[ServiceOperations],
+) -> Vec<ServiceMetrics> {
+    let requests = Family::<RequestLabels, Counter>::default();
+    registry.register("requests", "Requests answered", requests.clone());
+    let seconds = Family::<OperationLabels, Histogram>::new_with_constructor(|| {
+        Histogram::new(latency_buckets())
+    });
+    registry.register("request_seconds", "Time to answer", seconds.clone());
+    let of_operation = |service: &'static str, operation| OperationMetrics {
+        by_class: CLASSES.map(|class| {
+            let labels = RequestLabels { service, operation, class };
+            requests.get_or_create(&labels).clone()
+        }),
+        seconds: seconds.get_or_create(&OperationLabels { service, operation }).clone(),
+    };
+    let of_service = |(service, specs): &ServiceOperations| ServiceMetrics {
+        service: *service,
+        operations: specs.iter().map(|spec| of_operation(service.name(), spec.name)).collect(),
+        preflight: of_operation(service.name(), PREFLIGHT),
+        unrecognized: of_operation(service.name(), UNRECOGNIZED),
+    };
+    services.iter().map(of_service).collect()
+}
+
+fn register_refusals(
+    registry: &mut Registry,
+    services: &[ServiceOperations],
+) -> Family<RefusalLabels, Counter> {
+    let refusals = Family::<RefusalLabels, Counter>::default();
+    registry.register("refusals", "Requests refused, by reason", refusals.clone());
+    // Made before they are needed: an alert on something new needs a zero to rise from.
+    for (service, _) in services {
+        for reason in RefusalReason::ALL {
+            let labels = RefusalLabels { service: service.name(), reason: reason.as_str() };
+            drop(refusals.get_or_create(&labels));
+        }
+    }
+    refusals
+}
+
+fn register_queries(registry: &mut Registry) -> [Counter; QUERY_KINDS.len()] {
+    let queries = Family::<QueryKindLabels, Counter>::default();
+    registry.register("queries", "Queries of entities, by kind", queries.clone());
+    QUERY_KINDS.map(|kind| queries.get_or_create(&QueryKindLabels { kind }).clone())
 }
 
 /// What requests and replies hold, asked for when the figures are.

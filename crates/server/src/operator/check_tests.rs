@@ -1,6 +1,7 @@
 //! The words of the check about rows that nobody should have written.
 
-use tavola_engine::{Decision, EmbeddedEngine, EmbeddedOptions, Engine, Transition, WriteSet};
+use tavola_engine::conformance::commit;
+use tavola_engine::{EmbeddedEngine, EmbeddedOptions, Write};
 use tavola_wire::queue::MessageId;
 use tavola_wire::queue::metadata::Metadata;
 use tavola_wire::table::index::{IndexDefinition, IndexRow, RowMaker, RowScratch};
@@ -13,23 +14,6 @@ use crate::storage::layout::message::{
     Header, HeaderText, MessageKeys, Moment, Place, encode_text,
 };
 use crate::storage::layout::{EntityKeys, IndexKeys, IndexState, Kind, entity_key_of};
-
-struct Put(Vec<(Bytes, Bytes)>);
-
-impl Transition for Put {
-    type Verdict = ();
-
-    fn keys(&self) -> &[Bytes] {
-        &[]
-    }
-
-    fn apply(&mut self, _: &[Option<Bytes>], writes: &mut WriteSet) -> Decision<()> {
-        for (key, value) in self.0.drain(..) {
-            writes.put(key, value);
-        }
-        Decision::Commit(())
-    }
-}
 
 fn record(id: u64, name: &str) -> Bytes {
     let created = Ticks::MIN_STORED;
@@ -89,7 +73,8 @@ fn report(rows: Vec<(Bytes, Bytes)>) -> CheckReport {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let engine = EmbeddedEngine::open(folder.path(), EmbeddedOptions::default()).unwrap();
-        engine.transact(Put(rows)).await.unwrap();
+        let writes = rows.into_iter().map(|(key, value)| Write::Put(key, value)).collect();
+        commit(&engine, writes).await;
     });
     check(folder.path(), |_| {}).unwrap()
 }

@@ -205,18 +205,7 @@ impl Catalogue {
                     return Err("two accounts have the same id");
                 }
             }
-            Ok(Key::Table { account, name }) => {
-                let mut record =
-                    TableRecord::decode(value).ok_or("its table record cannot be read")?;
-                if self.tables.insert(record.id.0, (account.0, name.to_owned())).is_some() {
-                    return Err("two tables have the same id");
-                }
-                self.account_uses.insert(account.0);
-                self.has_indexes |= !record.indexes.is_untouched() || record.view.is_some();
-                record.indexes.build_again();
-                self.rows.push((Bytes::copy_from_slice(key), record.encode()));
-                return Ok(());
-            }
+            Ok(Key::Table { account, name }) => return self.see_table(key, account, name, value),
             Ok(Key::Properties { account, .. }) => {
                 properties::decode(value).ok_or("its service properties cannot be read")?;
                 self.account_uses.insert(account.0);
@@ -241,14 +230,7 @@ impl Catalogue {
             }
             // Messages that were lost and found may lie before it.
             Ok(Key::LowMark { .. }) => return Ok(()),
-            Ok(Key::Queue { account, name }) => {
-                let record = QueueRecord::decode(value).ok_or("its queue record cannot be read")?;
-                if self.queues.insert(record.store.0, (account.0, name.to_owned())).is_some() {
-                    return Err("two queues have the same id");
-                }
-                self.account_uses.insert(account.0);
-                self.has_queues = true;
-            }
+            Ok(Key::Queue { account, name }) => self.see_queue(account, name, value)?,
             Ok(Key::Features) => {
                 let listed = features::read(value);
                 self.features =
@@ -259,6 +241,39 @@ impl Catalogue {
             Err(KeyError(why)) => return Err(why),
         }
         self.rows.push((Bytes::copy_from_slice(key), value.clone()));
+        Ok(())
+    }
+
+    fn see_table(
+        &mut self,
+        key: &[u8],
+        account: AccountId,
+        name: &str,
+        value: &[u8],
+    ) -> Result<(), &'static str> {
+        let mut record = TableRecord::decode(value).ok_or("its table record cannot be read")?;
+        if self.tables.insert(record.id.0, (account.0, name.to_owned())).is_some() {
+            return Err("two tables have the same id");
+        }
+        self.account_uses.insert(account.0);
+        self.has_indexes |= !record.indexes.is_untouched() || record.view.is_some();
+        record.indexes.build_again();
+        self.rows.push((Bytes::copy_from_slice(key), record.encode()));
+        Ok(())
+    }
+
+    fn see_queue(
+        &mut self,
+        account: AccountId,
+        name: &str,
+        value: &[u8],
+    ) -> Result<(), &'static str> {
+        let record = QueueRecord::decode(value).ok_or("its queue record cannot be read")?;
+        if self.queues.insert(record.store.0, (account.0, name.to_owned())).is_some() {
+            return Err("two queues have the same id");
+        }
+        self.account_uses.insert(account.0);
+        self.has_queues = true;
         Ok(())
     }
 

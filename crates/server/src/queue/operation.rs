@@ -20,7 +20,7 @@ const BODY: BodyLimit = BodyLimit::Whole(BODY_BYTES_MAX);
 operations! {
     /// An operation of the queue service and what it addresses.
     #[derive(Clone, Debug)]
-    pub(crate) enum QueueOperation<'a> {
+    pub(crate) enum QueueOperation<'a> as QueueOperationKind {
         ListQueues                        => Read, BODY;
         GetServiceProperties              => Read, BODY;
         SetServiceProperties              => Write, BODY;

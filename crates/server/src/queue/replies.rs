@@ -1,15 +1,13 @@
 //! Replies in the form that the queue service's clients read: XML, and plain errors.
 
+use http::StatusCode;
 use http::header::CACHE_CONTROL;
-use http::{HeaderValue, StatusCode};
 use tavola_wire::queue::body;
 use tavola_wire::{ErrorCode, ServiceVersion, StorageError, xml};
 
 use crate::request::reply::{Reply, ReplyBody};
 use crate::request::respond;
 use crate::tenant::FailedRequest;
-
-const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// The answer to a read.
 pub(super) fn document(body: impl Into<ReplyBody>) -> Reply {
@@ -18,7 +16,7 @@ pub(super) fn document(body: impl Into<ReplyBody>) -> Reply {
 
 /// Every success of a GET says that it is not to be cached.
 pub(super) fn uncached(mut reply: Reply) -> Reply {
-    reply.headers_mut().insert(CACHE_CONTROL, NO_CACHE);
+    reply.headers_mut().insert(CACHE_CONTROL, respond::NO_CACHE);
     reply
 }
 

@@ -23,7 +23,7 @@ const DISCARD_PIECE_BYTES_MIN: usize = 256;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BodyLimit {
     Whole(usize),
-    #[cfg_attr(not(test), expect(dead_code, reason = "tables take no streams; blobs will"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "no operation takes one yet; blobs will"))]
     Stream(u64),
 }
 
@@ -129,7 +129,7 @@ impl<B: Body<Data = Bytes> + Unpin> BodyStream<'_, B> {
     ///
     /// # Errors
     /// 413 `RequestBodyTooLarge`, 500 `OperationTimedOut` when it takes too long to come, 400 when it breaks off.
-    #[cfg_attr(not(test), expect(dead_code, reason = "tables take no streams; blobs will"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "no operation takes one yet; blobs will"))]
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>> {
         self.window.room().await;
         while self.unread.is_empty() {

@@ -9,6 +9,7 @@ use tavola_wire::{Service, ServiceVersion, StorageError, Ticks, xml};
 use super::ids::Id;
 use super::reply::{Reply, ReplyBody};
 
+pub(crate) const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const XML: HeaderValue = HeaderValue::from_static("application/xml");
 
 /// Named when the request names no version.

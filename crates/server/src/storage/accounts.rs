@@ -5,8 +5,8 @@ use tavola_engine::{AnyEngine, Decision, Engine, Reader, Transition, WriteSet};
 use tavola_wire::Service;
 use tavola_wire::xml::service_properties::{ServiceProperties, ServicePropertiesUpdate};
 
-use super::layout::{AccountId, Key, account, properties, sequence};
-use super::{Error, Result};
+use super::layout::{AccountId, Key, account, properties};
+use super::{Error, Result, next_id};
 
 /// The id of an account; one that has none yet gets the next.
 pub(crate) async fn open(engine: &AnyEngine, name: &str) -> Result<AccountId> {
@@ -61,8 +61,9 @@ impl Transition for OpenAccount {
             let corrupt = || Error::Corrupt("an account row".into());
             return Decision::Abort(account::decode(stored).ok_or_else(corrupt));
         }
-        let Some((id, next)) = sequence::allocate(values[0].as_deref()) else {
-            return Decision::Abort(Err(Error::Corrupt("the id sequence".into())));
+        let (id, next) = match next_id(values[0].as_deref()) {
+            Ok(allocated) => allocated,
+            Err(error) => return Decision::Abort(Err(error)),
         };
         writes.put(self.keys[0].clone(), next);
         writes.put(self.keys[1].clone(), account::encode(AccountId(id)));

@@ -17,34 +17,24 @@ use super::{Error, Result};
 /// The format that has a list of features.
 pub(crate) const FORMAT: u32 = 2;
 
-/// Something that a version must know before it may serve what is stored.
+/// Something that a version must know before it may serve what is stored. Those here are kept in order by this one; a name
+/// that is not here, also one that `docs/format.md` reserves, is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Feature {
     Index,
     Queue,
-    Blob,
-    Ttl,
-    Feed,
 }
 
 impl Feature {
-    const ALL: [Self; 5] = [Self::Index, Self::Queue, Self::Blob, Self::Ttl, Self::Feed];
+    const ALL: [Self; 2] = [Self::Index, Self::Queue];
 
     /// The name in the list. It is stored: never change one.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Index => "index",
             Self::Queue => "queue",
-            Self::Blob => "blob",
-            Self::Ttl => "ttl",
-            Self::Feed => "feed",
         }
-    }
-
-    /// Whether this version keeps it in order.
-    fn is_known(self) -> bool {
-        matches!(self, Self::Index | Self::Queue)
     }
 
     fn bit(self) -> u8 {
@@ -108,8 +98,7 @@ fn known_bits(stored: &[u8]) -> Result<u8> {
     let names = features::decode(stored);
     let names = names.ok_or_else(|| Error::Corrupt("the list of features in use".into()))?;
     names.into_iter().try_fold(0, |bits, name| {
-        let known = Feature::ALL.into_iter().find(|feature| feature.name() == name);
-        match known.filter(|feature| feature.is_known()) {
+        match Feature::ALL.into_iter().find(|feature| feature.name() == name) {
             Some(feature) => Ok(bits | feature.bit()),
             None => Err(Error::UnknownFeature(name.to_owned())),
         }
@@ -173,7 +162,7 @@ mod tests {
         assert!(marker(folder.path()).ends_with("format 1\n"));
         for _ in 0..2 {
             features.ensure(Feature::Queue).await.unwrap();
-            assert!(features.is_in_use(Feature::Queue) && !features.is_in_use(Feature::Blob));
+            assert!(features.is_in_use(Feature::Queue) && !features.is_in_use(Feature::Index));
             assert!(marker(folder.path()).ends_with("format 2\n"));
         }
         drop((engine, features));

@@ -32,7 +32,7 @@ const ROWS_PER_TIME_CHECK: u64 = 64;
 /// Rows that a page must still need, as far as one can tell, for others to look at rows ahead.
 const FORKED_ROWS_MIN: u64 = 32 * 1024;
 
-/// It is handed from one to the other, and large.
+/// A page in the making. Boxed: it is moved between threads and large.
 pub(crate) struct Page {
     format: EntityFormat,
     residual: Option<Program>,

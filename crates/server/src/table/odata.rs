@@ -11,9 +11,9 @@ use crate::error::Result;
 use crate::request::head::{RequestHead, header_text};
 use crate::request::reply::{Reply, ReplyBody};
 use crate::request::respond::{self, text};
+use crate::table::operation::TableOperationKind::{CreateTable, InsertEntity};
 use crate::tenant::FailedRequest;
 
-const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_NONE: HeaderValue = HeaderValue::from_static(MetadataLevel::None.content_type());
@@ -91,7 +91,7 @@ fn odata(status: StatusCode, body: ReplyBody) -> Reply {
     let mut reply = Response::new(body);
     *reply.status_mut() = status;
     reply.headers_mut().reserve(respond::HEADERS_USUAL);
-    reply.headers_mut().insert(CACHE_CONTROL, NO_CACHE);
+    reply.headers_mut().insert(CACHE_CONTROL, respond::NO_CACHE);
     reply.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
     reply
 }
@@ -130,7 +130,8 @@ pub(crate) fn error(error: &StorageError, failed: &FailedRequest<'_>) -> Reply {
         ErrorFormat::Xml => respond::xml_error(error, failed.id, failed.now),
         ErrorFormat::Json(level) => json_error(error, level, failed),
     };
-    if let (Some(head), Some("InsertEntity" | "CreateTable")) = (failed.head, failed.operation) {
+    let creates = failed.operation == InsertEntity.into() || failed.operation == CreateTable.into();
+    if let Some(head) = failed.head.filter(|_| creates) {
         set_preference_applied(&mut reply, preference(head));
     }
     reply
@@ -145,7 +146,7 @@ fn json_error(error: &StorageError, level: MetadataLevel, failed: &FailedRequest
     }
     let mut reply = json(respond::status_of(error), level, body);
     // As recorded: Create Table looks at its body, and so at the name, behind the front end.
-    if is_front_end(code) && failed.operation != Some("CreateTable") {
+    if is_front_end(code) && failed.operation != CreateTable.into() {
         reply.headers_mut().remove(CACHE_CONTROL);
     }
     reply

@@ -20,7 +20,7 @@ const BODY: BodyLimit = BodyLimit::Whole(4 * 1024 * 1024);
 operations! {
     /// An operation of the table service and what it addresses.
     #[derive(Clone, Debug)]
-    pub(crate) enum TableOperation<'a> {
+    pub(crate) enum TableOperation<'a> as TableOperationKind {
         QueryTables                     => Read, BODY;
         GetTable(TableName<'a>)         => Read, BODY;
         CreateTable                     => Write, BODY;

@@ -7,6 +7,7 @@ mod party;
 mod result;
 
 use std::cell::Cell;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -17,9 +18,9 @@ use self::party::{Party, State};
 pub use self::result::{Footprint, QueuesResult};
 use super::compare::AZURITE_SAVES_AFTER;
 use super::run::progress;
-use super::{Setting, Stage, let_rest, runtime};
 use crate::measure::{Row, Tally};
 use crate::queue::workload::QueueWorkload;
+use crate::stage::{Setting, Stage, let_rest, runtime};
 use crate::{goals, servers};
 
 /// Messages of a short queue.
@@ -68,7 +69,7 @@ pub struct QueuesOptions {
     without_azurite: bool,
 }
 
-pub fn queues(options: &QueuesOptions) -> anyhow::Result<()> {
+pub fn queues(options: &QueuesOptions) -> anyhow::Result<PathBuf> {
     let stage = options.setting.stage()?;
     let parties = options.parties(&stage)?;
     let mut bench =

@@ -9,7 +9,6 @@ use tokio::runtime::Runtime;
 
 use super::SMALL;
 use crate::bare::IDLE_QUEUE;
-use crate::commands::{Stage, wait_until_settled};
 use crate::entity::Keys;
 use crate::measure::{Contender, Tally};
 use crate::process;
@@ -19,6 +18,7 @@ use crate::queue::operations::HIDDEN_SECONDS;
 use crate::queue::workload::{QueueWork, QueueWorkload};
 use crate::request::Client;
 use crate::servers::{self, Server};
+use crate::stage::{Stage, wait_until_settled};
 use crate::table::number;
 
 const QUEUE: &str = "work";

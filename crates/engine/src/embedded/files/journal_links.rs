@@ -79,7 +79,7 @@ fn copy_whole(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(unfinished, to)
 }
 
-/// Who wants the journals named, and what may be said of the newest one.
+/// When the journals are named, and so what may be said of the newest one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moment {
     /// Nobody writes yet: all that it holds is there to stay.

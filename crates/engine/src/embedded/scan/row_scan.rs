@@ -10,7 +10,7 @@ use crate::embedded::scan::middle::middle;
 use crate::embedded::store::StoreSnapshot;
 use crate::embedded::store::rows::Rows;
 use crate::scan_pool::{CANCEL_CHECK_ROWS, Cancelled};
-use crate::{KeyRange, Result, Visitor};
+use crate::{KeyRange, Result, Visitor, successor};
 
 pub(crate) struct RowScan<V> {
     /// Opened when the first is asked for: a scan that waits in line holds nothing.
@@ -98,7 +98,7 @@ impl<V: Visitor> RowScan<V> {
     /// Leaves the later part of what has not been shown to another visitor, if there is anything to divide.
     pub(crate) fn split(&mut self, visitor: V) -> Result<Option<Self>> {
         let Some(shown) = &self.shown else { return Ok(None) };
-        let rest = KeyRange { start: behind(shown), end: self.range.end.clone() };
+        let rest = KeyRange { start: successor(shown).into(), end: self.range.end.clone() };
         let last = if rest.is_empty() { None } else { self.snapshot.last_key(&rest)? };
         let Some(middle) = last.and_then(|last| middle(shown, &last)) else { return Ok(None) };
         let later = KeyRange { start: middle.clone(), end: rest.end };
@@ -116,9 +116,4 @@ impl<V: Visitor> RowScan<V> {
     pub(crate) fn into_visitor(self) -> V {
         self.visitor
     }
-}
-
-/// The least key behind this one.
-fn behind(key: &[u8]) -> Bytes {
-    [key, &[0]].concat().into()
 }

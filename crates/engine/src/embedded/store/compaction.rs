@@ -7,13 +7,18 @@
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use fjall::{AbstractTree, AnyTree, CompressionType};
 use lsm_tree::Table;
-use lsm_tree::blob_tree::FragmentationMap;
 use lsm_tree::compaction::{Choice, CompactionStrategy, Leveled};
 
-use crate::embedded::options::{BLOCK_BYTES, SEPARATE_VALUE_BYTES, STALE_SHARE};
+use crate::embedded::files::manifest;
+use crate::embedded::options::{BLOCK_BYTES, SEPARATE_VALUE_BYTES};
+use crate::embedded::store::garbage::StaleFiles;
+use crate::embedded::store::{Store, guarded};
+use crate::{Error, Result};
 
 /// Size of a table file. Half of fjall's default, so that more tables lie wholly inside a dropped range and a
 /// compaction step holds up the next one for less; the first level is four times this.
@@ -26,9 +31,6 @@ pub(crate) const TOMBSTONE_SHARE_MAX: f64 = 0.1;
 /// Tables are not rewritten at once beyond this: no other compaction runs meanwhile, and writers stall when some
 /// twenty flushed memtables have piled up, which leaves about ten seconds.
 pub(crate) const REWRITE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-
-/// lsm-tree has seven.
-const LAST_LEVEL: usize = 6;
 
 /// From this level on tables are compressed, as fjall has it unless told otherwise.
 const COMPRESSED_FROM_LEVEL: u8 = 2;
@@ -43,40 +45,44 @@ const FILTER_ROW_BYTES: u64 = 2;
 /// The manifest, and what files take beyond their bytes.
 const OVERHEAD_BYTES: u64 = 256 * 1024;
 
-/// How much there is to write, for compaction.
+/// How often to compare the manifest on disk with the one in memory, and the pause after a look, a little longer each time.
+const MANIFEST_LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
+/// Which tables are compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// Compact as late as the strategy allows.
-    Busy,
-    /// Leave nothing to compact.
-    Quiet,
-    /// Take everything to the last level, where deletions end with what they delete.
-    Thorough,
+pub(crate) enum Strategy {
+    /// As late as lsm-tree allows.
+    Lazy,
+    /// Until nothing is left to compact.
+    Eager,
+    /// Until everything is in the last level, where deletions end with what they delete.
+    ToLastLevel,
 }
 
-/// How tables are chosen, for each pace.
+/// What lsm-tree takes for each [`Strategy`].
 pub(crate) struct Strategies {
-    busy: Arc<Leveled>,
-    quiet: Arc<Leveled>,
-    thorough: Arc<Leveled>,
+    lazy: Arc<Leveled>,
+    eager: Arc<Leveled>,
+    to_last_level: Arc<Leveled>,
 }
 
 impl Strategies {
     pub(crate) fn new() -> Self {
         let first_level_from = |runs| Arc::new(leveled().with_l0_threshold(runs));
         Self {
-            busy: Arc::new(leveled()),
-            quiet: first_level_from(1),
+            lazy: Arc::new(leveled()),
+            eager: first_level_from(1),
             // The size of all levels follows from it: none but the last may hold anything.
-            thorough: first_level_from(0),
+            to_last_level: first_level_from(0),
         }
     }
 
-    pub(crate) fn of(&self, pace: Pace) -> &Arc<Leveled> {
-        match pace {
-            Pace::Busy => &self.busy,
-            Pace::Quiet => &self.quiet,
-            Pace::Thorough => &self.thorough,
+    pub(crate) fn of(&self, strategy: Strategy) -> &Arc<Leveled> {
+        match strategy {
+            Strategy::Lazy => &self.lazy,
+            Strategy::Eager => &self.eager,
+            Strategy::ToLastLevel => &self.to_last_level,
         }
     }
 }
@@ -90,8 +96,69 @@ pub(crate) fn never_compacting() -> Arc<Leveled> {
     Arc::new(Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 40))
 }
 
+impl Store {
+    /// Bytes that the most urgent compaction writes at most; `None` if there is none.
+    pub(crate) fn compaction_bytes(&self, strategy: Strategy) -> Result<Option<u64>> {
+        guarded(|| step_bytes(&self.keyspace.tree, self.strategies.of(strategy)))
+    }
+
+    /// Does the most urgent compaction; false if there was none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`] for lack of room: the tables are as before, and can be compacted later.
+    pub(crate) fn compact_step(&self, strategy: Strategy) -> Result<bool> {
+        let tree = &self.keyspace.tree;
+        let version = tree.current_version().id();
+        let strategy = Arc::clone(self.strategies.of(strategy));
+        self.compacting(|| {
+            let safe_to_forget = self.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc();
+            Ok(tree.compact(strategy as _, safe_to_forget)?)
+        })?;
+        // A flush in between changes the version as well; then there is one look too many.
+        Ok(tree.current_version().id() != version)
+    }
+
+    /// Rewrites all tables without what is deleted.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::compact_step`].
+    pub(crate) fn rewrite(&self) -> Result<()> {
+        self.compacting(|| self.keyspace.major_compact())
+    }
+
+    /// Bytes that [`Store::rewrite`] writes at most.
+    pub(crate) fn rewrite_bytes(&self) -> Result<u64> {
+        guarded(|| rewrite_bytes(&self.keyspace.tree))
+    }
+
+    pub(crate) fn set_compacted(&self, is_compacted: bool) {
+        self.is_compacted.store(is_compacted, Ordering::Release);
+    }
+
+    /// Tells a compaction that found no room from one that cannot be gone on after. Its tables are shown again by
+    /// lsm-tree, and the files that it has not finished go at the next start. But when even the manifest was
+    /// written and only its sync failed, the disk is ahead of what is in memory, and the next manifest would
+    /// overwrite the one that counts.
+    fn compacting(&self, compact: impl FnOnce() -> fjall::Result<()>) -> Result<()> {
+        let mut is_full = false;
+        let compacted = guarded(|| compact().inspect_err(|error| is_full = is_out_of_room(error)));
+        if is_full && self.is_as_on_disk() { Err(Error::Full) } else { compacted }
+    }
+
+    fn is_as_on_disk(&self) -> bool {
+        // A flush may be about to write the next manifest: a difference counts only if it stays.
+        (0..MANIFEST_LOOKS).any(|look| {
+            std::thread::sleep(look * BETWEEN_LOOKS);
+            let written = manifest::current_number(self.keyspace.path());
+            written == Some(self.keyspace.tree.current_version().id())
+        })
+    }
+}
+
 /// Bytes that the next step of `strategy` writes at most; `None` if there is nothing to do.
-pub(crate) fn step_bytes(tree: &AnyTree, strategy: &Leveled) -> fjall::Result<Option<u64>> {
+fn step_bytes(tree: &AnyTree, strategy: &Leveled) -> fjall::Result<Option<u64>> {
     let version = tree.current_version();
     // The default: as if no other compaction were running, which is so; see `DiskSpace::compaction_permit`.
     let input = match strategy.choose(&version, tree.tree_config(), &Default::default()) {
@@ -110,37 +177,14 @@ pub(crate) fn step_bytes(tree: &AnyTree, strategy: &Leveled) -> fjall::Result<Op
 }
 
 /// Bytes that a rewrite of all tables writes at most.
-pub(crate) fn rewrite_bytes(tree: &AnyTree) -> fjall::Result<u64> {
+fn rewrite_bytes(tree: &AnyTree) -> fjall::Result<u64> {
     // They go to the last level, where tables are compressed.
     let version = tree.current_version();
     let table_bytes = version.iter_tables().map(|table| written_bytes(table, true, 0)).sum::<u64>();
     Ok(with_overhead(table_bytes + rewritten_value_bytes(tree, |_| true)?))
 }
 
-/// Tombstones above the last level: those that compaction has not brought to what they delete.
-pub(crate) struct WaitingTombstones {
-    pub(crate) count: u64,
-    /// Of all entries.
-    pub(crate) share: f64,
-}
-
-impl WaitingTombstones {
-    pub(crate) fn of(tree: &AnyTree) -> Self {
-        let version = tree.current_version();
-        let waiting = (0..LAST_LEVEL).filter_map(|level| version.level(level));
-        let waiting = waiting.flat_map(|level| level.iter()).flat_map(|run| run.iter());
-        let count = waiting.map(Table::tombstone_count).sum::<u64>();
-        let entries = version.iter_tables().map(|table| table.metadata.item_count).sum::<u64>();
-        Self { count, share: count as f64 / entries.max(1) as f64 }
-    }
-}
-
-/// Bytes of separated values that no row refers to and that the next rewrite of all tables gives back.
-pub(crate) fn reclaimable_value_bytes(tree: &AnyTree) -> u64 {
-    StaleFiles::of(tree).files.iter().map(|(_, stale_bytes)| stale_bytes).sum()
-}
-
-pub(crate) fn is_out_of_room(error: &fjall::Error) -> bool {
+fn is_out_of_room(error: &fjall::Error) -> bool {
     let (fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error))) = error
     else {
         return false;
@@ -201,32 +245,6 @@ fn rewritten_value_bytes(tree: &AnyTree, is_input: impl Fn(&Table) -> bool) -> f
         }
     }
     Ok(referred.iter().filter(|(id, _)| stale.contains(id)).map(|(_, bytes)| bytes).sum())
-}
-
-/// The files of separated values that are stale enough to be rewritten or deleted, with their stale bytes.
-struct StaleFiles {
-    files: Vec<(u64, u64)>,
-}
-
-impl StaleFiles {
-    fn of(tree: &AnyTree) -> Self {
-        let version = tree.current_version();
-        let stale_bytes = |id: u64| {
-            let mut one = FragmentationMap::default();
-            one.extend(version.gc_stats().get(&id).map(|entry| (id, *entry)));
-            one.stale_bytes()
-        };
-        let mut files = Vec::new();
-        for file in version.blob_files.iter() {
-            let stale_bytes = stale_bytes(file.id());
-            // A file that cannot be asked is no reason to wait.
-            let bytes = file.path().metadata().map_or(0, |file| file.len());
-            if stale_bytes > 0 && stale_bytes as f32 >= STALE_SHARE * bytes as f32 {
-                files.push((file.id(), stale_bytes));
-            }
-        }
-        Self { files }
-    }
 }
 
 #[cfg(test)]

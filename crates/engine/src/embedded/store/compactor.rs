@@ -29,11 +29,11 @@ use crate::embedded::commit::group::Admission;
 use crate::embedded::commit::group::{Failures, fail};
 use crate::embedded::stats::Stats;
 use crate::embedded::store::Store;
-use crate::embedded::store::compaction::{Pace, REWRITE_BYTES_MAX, TOMBSTONE_SHARE_MAX};
+use crate::embedded::store::compaction::{REWRITE_BYTES_MAX, Strategy, TOMBSTONE_SHARE_MAX};
 use crate::embedded::store::disk_space::DiskSpace;
 use crate::{Error, Result};
 
-/// How long to leave it after a look at the levels: they change with flushes, which are seconds apart.
+/// Pause after a look at the levels: they change with flushes, which are seconds apart.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// When nothing was committed for this long, writing has paused: time to compact, and to see whether fjall is alive.
@@ -43,11 +43,11 @@ const QUIET_AFTER: Duration = Duration::from_secs(1);
 /// not rewrite a level for each of them.
 const QUIET_FLUSH_BYTES: u64 = 8 * 1024 * 1024;
 
-/// How long to leave it when there is no room to compact.
+/// Pause after finding no room to compact.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// How long to leave it when there was no room after all: what was not finished stays on the disk until the next
-/// start, so this must not happen often.
+/// Pause after a compaction that ran out of room after all: what it has not finished stays on the disk until the next start,
+/// so this must not happen often.
 const WAIT_AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Flushed memtables beside each other from which on only deletions are admitted while compaction waits: each further one
@@ -67,33 +67,32 @@ const RECLAIM_BYTES_MANY: u64 = 64 * 1024 * 1024;
 /// as it fills makes some ten thousand in a second.
 const TOMBSTONES_MANY: u64 = if cfg!(test) { 1000 } else { 500_000 };
 
-/// What is done for the sake of deletions while writes keep coming, and what rewrites everything, is left for this many
+/// What is done for the sake of deletions while writes keep coming, and what rewrites everything, rests for this many
 /// times as long as a step of it took.
 const RESTS: u32 = 4;
 
 pub(crate) struct Compactor {
-    pub(crate) store: Arc<Store>,
-    /// A word whenever something was committed; ends with the committer.
-    pub(crate) nudges: Receiver<()>,
-    pub(crate) closing: Arc<AtomicBool>,
-    pub(crate) failures: Failures,
-    pub(crate) space: Arc<DiskSpace>,
-    pub(crate) compacting: Wait,
-    pub(crate) purging: Wait,
-    pub(crate) rewriting: Wait,
+    store: Arc<Store>,
+    space: Arc<DiskSpace>,
+    stats: Arc<Stats>,
+    nudges: Receiver<()>,
+    closing: Arc<AtomicBool>,
+    failures: Failures,
+    compacting: Wait,
+    purging: Wait,
+    rewriting: Wait,
     /// When to do next what is not done all the time.
-    pub(crate) rests_until: Instant,
-    pub(crate) stats: Arc<Stats>,
+    rests_until: Instant,
 }
 
 /// When to try again what there was no room for.
-pub(crate) struct Wait {
+struct Wait {
     what: &'static str,
     until: Option<Instant>,
 }
 
 impl Wait {
-    pub(crate) fn new(what: &'static str) -> Self {
+    fn new(what: &'static str) -> Self {
         Self { what, until: None }
     }
 
@@ -118,7 +117,7 @@ impl Wait {
 /// What is attempted.
 #[derive(Clone, Copy)]
 enum Work {
-    Compact(Pace),
+    Compact(Strategy),
     /// For the sake of deletions and separated values that no level is compacted for.
     Rewrite,
 }
@@ -134,15 +133,38 @@ enum Step {
 }
 
 impl Compactor {
+    /// `nudges` has a word whenever something was committed, and ends with the committer.
+    pub(crate) fn new(
+        store: Arc<Store>,
+        space: Arc<DiskSpace>,
+        stats: Arc<Stats>,
+        nudges: Receiver<()>,
+        closing: Arc<AtomicBool>,
+        failures: Failures,
+    ) -> Self {
+        Self {
+            store,
+            space,
+            stats,
+            nudges,
+            closing,
+            failures,
+            compacting: Wait::new("compaction"),
+            purging: Wait::new("compaction of what was deleted"),
+            rewriting: Wait::new("reclaiming deleted values"),
+            rests_until: Instant::now(),
+        }
+    }
+
     /// Compacts until the engine closes.
     pub(crate) fn run(mut self) {
         loop {
-            let pace = match self.nudges.recv_timeout(QUIET_AFTER) {
-                Ok(()) => Pace::Busy,
-                Err(RecvTimeoutError::Timeout) => Pace::Quiet,
+            let has_paused = match self.nudges.recv_timeout(QUIET_AFTER) {
+                Ok(()) => false,
+                Err(RecvTimeoutError::Timeout) => true,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            if let Err(error) = self.once(pace) {
+            if let Err(error) = self.once(has_paused) {
                 fail(&self.failures, &format!("the store cannot be compacted: {error}"));
                 return;
             }
@@ -150,11 +172,12 @@ impl Compactor {
         }
     }
 
-    fn once(&mut self, pace: Pace) -> Result<()> {
+    fn once(&mut self, has_paused: bool) -> Result<()> {
         self.store.check_alive()?;
-        match pace {
-            Pace::Busy => self.keep_up()?,
-            Pace::Quiet | Pace::Thorough => self.compact_all()?,
+        if has_paused {
+            self.compact_all()?;
+        } else {
+            self.keep_up()?;
         }
         self.store.count_deletions();
         Ok(())
@@ -173,7 +196,7 @@ impl Compactor {
 
     /// Compacts what has to be while writes keep coming, and then, for a part of the time, what is deleted.
     fn keep_up(&mut self) -> Result<()> {
-        while self.attempt(Work::Compact(Pace::Busy))? == Step::Done {}
+        while self.attempt(Work::Compact(Strategy::Lazy))? == Step::Done {}
         if self.has_rested() && self.store.waiting_tombstones().count >= TOMBSTONES_MANY {
             let started = Instant::now();
             if self.purge_deletions()? == Step::Done {
@@ -198,7 +221,7 @@ impl Compactor {
             self.flush()?;
             // ORDER: looked at before compaction, because a flush that ends after it makes more work.
             let is_flushed = self.store.is_flushed()?;
-            step = self.attempt(Work::Compact(Pace::Quiet))?;
+            step = self.attempt(Work::Compact(Strategy::Eager))?;
             if step == Step::Nothing && is_flushed {
                 step = self.purge_deletions()?;
             }
@@ -236,8 +259,8 @@ impl Compactor {
             return Ok(Step::Nothing);
         }
         // Flushed memtables first: while writes keep coming, some of them wait for others.
-        match self.attempt(Work::Compact(Pace::Quiet))? {
-            Step::Nothing => self.attempt(Work::Compact(Pace::Thorough)),
+        match self.attempt(Work::Compact(Strategy::Eager))? {
+            Step::Nothing => self.attempt(Work::Compact(Strategy::ToLastLevel)),
             step => Ok(step),
         }
     }
@@ -279,8 +302,8 @@ impl Compactor {
 
     fn attempt_now(&mut self, work: Work) -> Result<Step> {
         let wait = match work {
-            Work::Compact(Pace::Busy | Pace::Quiet) => &mut self.compacting,
-            Work::Compact(Pace::Thorough) => &mut self.purging,
+            Work::Compact(Strategy::Lazy | Strategy::Eager) => &mut self.compacting,
+            Work::Compact(Strategy::ToLastLevel) => &mut self.purging,
             Work::Rewrite => &mut self.rewriting,
         };
         if !wait.is_over() || self.closing.load(Ordering::Relaxed) {
@@ -322,14 +345,14 @@ impl Work {
     /// Bytes that it writes at most; `None` if there is nothing to do.
     fn bytes(self, store: &Store) -> Result<Option<u64>> {
         match self {
-            Self::Compact(pace) => store.compaction_bytes(pace),
+            Self::Compact(strategy) => store.compaction_bytes(strategy),
             Self::Rewrite => store.rewrite_bytes().map(Some),
         }
     }
 
     fn run(self, store: &Store) -> Result<Step> {
         let has_worked = match self {
-            Self::Compact(pace) => store.compact_step(pace)?,
+            Self::Compact(strategy) => store.compact_step(strategy)?,
             Self::Rewrite => {
                 store.rewrite()?;
                 true

@@ -122,10 +122,10 @@ impl DiskSpace {
                 tracing::error!("too much waits to be compacted: refusing all writes");
             }
         }
-        self.measure();
     }
 
-    /// Whether that many bytes can be written and half of the reserve is left. Who reserves nothing does not ask.
+    /// Whether that many bytes can be written and half of the reserve is left; true where nothing is
+    /// known of the disk.
     pub(crate) fn spares(&self, bytes: u64) -> bool {
         self.room().is_none_or(|room| room.free >= bytes.saturating_add(self.reserve(room) / 2))
     }
@@ -140,7 +140,7 @@ impl DiskSpace {
 
     /// The permit to compact, unless someone has it or waits for it.
     pub(crate) fn try_compaction_permit(&self) -> Option<CompactionPermit<'_>> {
-        // Who compacts step by step would have the next permit before those who wait for one are awake.
+        // A compactor that works step by step would have the next permit before those who wait for one are awake.
         if self.waiting.load(Ordering::Relaxed) > 0 {
             return None;
         }
@@ -173,7 +173,7 @@ impl DiskSpace {
 
     fn measure(&self) {
         self.committed.store(0, Ordering::Relaxed);
-        // Who cannot ask does not know, and goes on.
+        // Where free space cannot be asked for, writes are admitted.
         if let Some(room) = self.room() {
             self.update(room);
         }
@@ -194,9 +194,7 @@ impl DiskSpace {
         };
         let before = self.last_measured();
         self.measured.store(admission as u8, Ordering::Relaxed);
-        let is_full = self.admission() != Admission::Everything;
         self.stats.disk_free_bytes.store(room.free, Ordering::Relaxed);
-        self.stats.disk_full.store(u64::from(is_full), Ordering::Relaxed);
         if admission != before {
             self.log(admission, room);
         }
@@ -287,8 +285,8 @@ pub(crate) fn fit_to_disk(
 }
 
 impl CompactionPermit<'_> {
-    /// Claims that many bytes until the permit is given back; false if the second line would not be left. Who reserves nothing
-    /// gets everything.
+    /// Claims that many bytes until the permit is given back; false if the second line would not be left. Without a
+    /// reserve everything is granted.
     pub(crate) fn claim(&self, bytes: u64) -> bool {
         let Some(room) = self.space.room() else { return true };
         let Some(allowance) = self.space.judge_claim(bytes, room) else { return false };
@@ -342,8 +340,6 @@ mod tests {
         ] {
             space.update(Room { free, total });
             assert_eq!(space.admission(), admission, "{free} of {total}");
-            let is_full = admission != Admission::Everything;
-            assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), u64::from(is_full));
             assert_eq!(space.stats.disk_free_bytes.load(Ordering::Relaxed), free);
         }
     }
@@ -442,8 +438,6 @@ mod tests {
         for admission in [Admission::Deletions, Admission::Nothing, Admission::Everything] {
             space.limit(admission);
             assert_eq!(space.admission(), admission);
-            let is_full = admission != Admission::Everything;
-            assert_eq!(space.stats.disk_full.load(Ordering::Relaxed), u64::from(is_full));
             assert!(!space.is_low());
         }
     }

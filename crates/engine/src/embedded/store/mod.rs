@@ -13,7 +13,7 @@ pub(crate) mod compactor;
 mod database;
 pub(crate) mod deletions;
 pub(crate) mod disk_space;
-pub(crate) mod drop_range;
+mod garbage;
 pub(crate) mod rows;
 pub(crate) mod sync_probe;
 
@@ -23,7 +23,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use bytes::Bytes;
 use fjall::{
@@ -37,15 +36,11 @@ use crate::embedded::files::journal_links::{self, JournalLinks};
 use crate::embedded::files::{folder, inventory, journal, manifest, store_record};
 use crate::embedded::options::{EmbeddedOptions, OpenError};
 use crate::embedded::stats::StoreFigures;
-use crate::embedded::store::compaction::{Pace, Strategies, WaitingTombstones};
+use crate::embedded::store::compaction::Strategies;
 use crate::embedded::store::database::{WHICH_FILE, open_database, unreadable};
 use crate::embedded::store::deletions::Deletions;
 use crate::embedded::store::disk_space::DiskSpace;
 use crate::{Error, KeyRange, Result};
-
-/// How often to compare the manifest on disk with the one in memory, and how long to leave it, a little more each time.
-const MANIFEST_LOOKS: u32 = 10;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// The rows on disk.
 pub(crate) struct Store {
@@ -288,7 +283,7 @@ impl Store {
     }
 }
 
-/// What the compactor needs.
+/// What the compactor and dropping a range need, beside [`compaction`] and [`garbage`].
 impl Store {
     /// # Errors
     ///
@@ -314,78 +309,11 @@ impl Store {
         self.keyspace.tree.l0_run_count()
     }
 
-    /// Bytes that the most urgent compaction writes at most; `None` if there is none.
-    pub(crate) fn compaction_bytes(&self, pace: Pace) -> Result<Option<u64>> {
-        guarded(|| compaction::step_bytes(&self.keyspace.tree, self.strategies.of(pace)))
-    }
-
-    /// Does the most urgent compaction; false if there was none.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Full`] for lack of room: the tables are as before, and can be compacted later.
-    pub(crate) fn compact_step(&self, pace: Pace) -> Result<bool> {
-        let tree = &self.keyspace.tree;
-        let version = tree.current_version().id();
-        let strategy = Arc::clone(self.strategies.of(pace));
-        self.compacting(|| {
-            let safe_to_forget = self.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc();
-            Ok(tree.compact(strategy as _, safe_to_forget)?)
-        })?;
-        // A flush in between changes the version as well; then there is one look too many.
-        Ok(tree.current_version().id() != version)
-    }
-
     /// Notes which journals fjall has removed.
     pub(crate) fn note_journals(&self) {
         self.journals.look();
     }
 
-    /// Looks how many deletions there are in tables.
-    pub(crate) fn count_deletions(&self) {
-        let version = self.keyspace.tree.current_version();
-        let tables = version.iter_tables().filter(|table| table.tombstone_count() > 0);
-        self.deletions.count(&tables.collect::<Vec<_>>());
-    }
-
-    pub(crate) fn waiting_tombstones(&self) -> WaitingTombstones {
-        WaitingTombstones::of(&self.keyspace.tree)
-    }
-
-    pub(crate) fn set_compacted(&self, is_compacted: bool) {
-        self.is_compacted.store(is_compacted, Ordering::Release);
-    }
-
-    /// Tells a compaction that found no room from one that cannot be gone on after. Its tables are shown again by
-    /// lsm-tree, and the files that it has not finished go at the next start. But when even the manifest was
-    /// written and only its sync failed, the disk is ahead of what is in memory, and the next manifest would
-    /// overwrite the one that counts.
-    fn compacting(&self, compact: impl FnOnce() -> fjall::Result<()>) -> Result<()> {
-        let mut is_full = false;
-        let compacted =
-            guarded(|| compact().inspect_err(|error| is_full = compaction::is_out_of_room(error)));
-        if is_full && self.is_as_on_disk() { Err(Error::Full) } else { compacted }
-    }
-
-    fn is_as_on_disk(&self) -> bool {
-        // A flush may be about to write the next manifest: a difference counts only if it stays.
-        (0..MANIFEST_LOOKS).any(|look| {
-            std::thread::sleep(look * BETWEEN_LOOKS);
-            let written = manifest::current_number(self.keyspace.path());
-            written == Some(self.keyspace.tree.current_version().id())
-        })
-    }
-}
-
-#[cfg(test)]
-impl Store {
-    pub(crate) fn uncompacted_tables(&self) -> usize {
-        self.keyspace.tree.level_table_count(0).expect("there is a first level")
-    }
-}
-
-/// What dropping a range needs; see `drop_range`.
-impl Store {
     /// Keys from the start of `range`, at most `rows_max`, as of the last commit.
     pub(crate) fn keys(self: &Arc<Self>, range: &KeyRange, rows_max: usize) -> Result<Vec<Bytes>> {
         let state = self.snapshot().state;
@@ -414,38 +342,15 @@ impl Store {
         guarded(|| Ok(self.keyspace.tree.drop_range(range)?))
     }
 
-    /// Rewrites all tables without what is deleted.
-    ///
-    /// # Errors
-    ///
-    /// As [`Store::compact_step`].
-    pub(crate) fn rewrite(&self) -> Result<()> {
-        self.compacting(|| self.keyspace.major_compact())
-    }
-
-    /// Bytes that [`Store::rewrite`] writes at most.
-    pub(crate) fn rewrite_bytes(&self) -> Result<u64> {
-        guarded(|| compaction::rewrite_bytes(&self.keyspace.tree))
-    }
-
-    /// Bytes of separated values that [`Store::rewrite`] gives back.
-    pub(crate) fn reclaimable_value_bytes(&self) -> u64 {
-        compaction::reclaimable_value_bytes(&self.keyspace.tree)
-    }
-
-    /// Bytes of separated values that no row refers to any more.
-    pub(crate) fn stale_value_bytes(&self) -> u64 {
-        self.keyspace.fragmented_blob_bytes()
-    }
-
     pub(crate) fn table_bytes(&self) -> u64 {
         self.keyspace.disk_space()
     }
+}
 
-    /// The share of entries in tables that are tombstones.
-    pub(crate) fn tombstone_share(&self) -> f64 {
-        let entries = self.keyspace.approximate_len().max(1);
-        self.keyspace.tree.tombstone_count() as f64 / entries as f64
+#[cfg(test)]
+impl Store {
+    pub(crate) fn uncompacted_tables(&self) -> usize {
+        self.keyspace.tree.level_table_count(0).expect("there is a first level")
     }
 }
 

@@ -4,7 +4,7 @@ use std::thread;
 use super::*;
 use crate::conformance::{commit, random, range};
 use crate::embedded::options::SEPARATE_VALUE_BYTES;
-use crate::embedded::store::compaction::Pace;
+use crate::embedded::store::compaction::Strategy;
 use crate::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::{Engine, Write};
 
@@ -44,7 +44,7 @@ fn flush(engine: &EmbeddedEngine) {
 
 fn compact(engine: &EmbeddedEngine) {
     let _permit = engine.shared.space.compaction_permit();
-    while engine.shared.store.compact_step(Pace::Quiet).expect("there is room") {}
+    while engine.shared.store.compact_step(Strategy::Eager).expect("there is room") {}
 }
 
 fn open() -> (EmbeddedEngine, tempfile::TempDir) {

@@ -17,9 +17,9 @@ use super::{Catalogue, Resource, Table, decode};
 use crate::storage::detached::detached;
 use crate::storage::index::{IndexRegistry, build_records, definitions};
 use crate::storage::layout::{
-    AccountId, BuildRecord, Family, Key, Record, TableId, TableRecord, ViewRecord, sequence,
+    AccountId, BuildRecord, Family, Key, Record, TableId, TableRecord, ViewRecord,
 };
-use crate::storage::{Error, Result};
+use crate::storage::{Error, Result, next_id};
 
 /// How long the answer to the drop of a unique index waits for older requests: twice what a page of a query takes at most.
 const RETIRING_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -230,47 +230,10 @@ impl Catalogue<Table> {
         let mut expected = vec![(before.key.clone(), Some(before.stored.clone()))];
         let mut writes = vec![Write::Put(before.key.clone(), after.encode())];
         let (views_before, views_after) = (views(name, &before.record), views(name, &after));
-        let gone = views_before.iter().filter(|(name, _)| !views_after.contains_key(*name));
-        let gone: Vec<_> = gone.map(|(name, _)| name.as_str()).collect();
-        for view in &gone {
-            let key = TableRecord::key(account, view);
-            let stored = self.engine.get(&key).await?;
-            expected.push((key.clone(), stored));
-            writes.push(Write::Delete(key));
-        }
-        let sequence_key = Key::Sequence.encode();
-        let sequence_stored = self.engine.get(&sequence_key).await?;
-        let mut sequence_now = sequence_stored.clone();
-        for (lower, shown) in &views_after {
-            let shown_before = views_before.get(lower);
-            if shown_before == Some(shown) {
-                continue;
-            }
-            let key = TableRecord::key(account, lower);
-            let stored = self.engine.get(&key).await?;
-            if stored.is_some() && shown_before.is_none() {
-                return Err(Error::Exists);
-            }
-            let (as_written, view) = shown;
-            let is_same_view = shown_before.is_some_and(|(_, before)| before == view);
-            let record = match stored.as_ref().filter(|_| is_same_view) {
-                // In other letters: the policies stay.
-                Some(stored) => TableRecord { name: as_written.clone(), ..decode(stored)? },
-                None => {
-                    let (id, next) = sequence::allocate(sequence_now.as_deref())
-                        .ok_or_else(|| Error::Corrupt("the id sequence".into()))?;
-                    sequence_now = Some(next);
-                    let record = TableRecord::new(TableId(id), after.created, as_written.clone());
-                    TableRecord { view: Some(view.clone()), ..record }
-                }
-            };
-            expected.push((key.clone(), stored));
-            writes.push(Write::Put(key, record.encode()));
-        }
-        if let Some(next) = sequence_now.filter(|now| Some(now) != sequence_stored.as_ref()) {
-            expected.push((sequence_key.clone(), sequence_stored));
-            writes.push(Write::Put(sequence_key, next));
-        }
+        let (rows, view_writes) =
+            self.view_writes(account, &views_before, &views_after, after.created).await?;
+        expected.extend(rows);
+        writes.extend(view_writes);
         let mut swap = Swap::of(expected, writes);
         // Only a new index takes room; whatever else changes must be possible when there is none.
         swap.frees_space = after.indexes.last_number == before.record.indexes.last_number;
@@ -290,6 +253,59 @@ impl Catalogue<Table> {
             self.count_indexes(account, name).await?;
         }
         Ok(is_swapped)
+    }
+
+    /// What a change of a table's views comes to: the rows that it rests on, as they were read, and the writes.
+    async fn view_writes(
+        &self,
+        account: AccountId,
+        views_before: &Views,
+        views_after: &Views,
+        created: Ticks,
+    ) -> Result<(Vec<(Bytes, Option<Bytes>)>, Vec<Write>)> {
+        let (mut expected, mut writes) = (Vec::new(), Vec::new());
+        for view in views_before.keys() {
+            if views_after.contains_key(view) {
+                continue;
+            }
+            let key = TableRecord::key(account, view);
+            let stored = self.engine.get(&key).await?;
+            expected.push((key.clone(), stored));
+            writes.push(Write::Delete(key));
+        }
+        let sequence_key = Key::Sequence.encode();
+        let sequence_stored = self.engine.get(&sequence_key).await?;
+        let mut sequence_now = sequence_stored.clone();
+        for (lower, shown) in views_after {
+            let shown_before = views_before.get(lower);
+            if shown_before == Some(shown) {
+                continue;
+            }
+            let key = TableRecord::key(account, lower);
+            let stored = self.engine.get(&key).await?;
+            if stored.is_some() && shown_before.is_none() {
+                return Err(Error::Exists);
+            }
+            let (as_written, view) = shown;
+            let is_same_view = shown_before.is_some_and(|(_, before)| before == view);
+            let record = match stored.as_ref().filter(|_| is_same_view) {
+                // In other letters: the policies stay.
+                Some(stored) => TableRecord { name: as_written.clone(), ..decode(stored)? },
+                None => {
+                    let (id, next) = next_id(sequence_now.as_deref())?;
+                    sequence_now = Some(next);
+                    let record = TableRecord::new(TableId(id), created, as_written.clone());
+                    TableRecord { view: Some(view.clone()), ..record }
+                }
+            };
+            expected.push((key.clone(), stored));
+            writes.push(Write::Put(key, record.encode()));
+        }
+        if let Some(next) = sequence_now.filter(|now| Some(now) != sequence_stored.as_ref()) {
+            expected.push((sequence_key.clone(), sequence_stored));
+            writes.push(Write::Put(sequence_key, next));
+        }
+        Ok((expected, writes))
     }
 
     /// Takes the name of a view away; the index stays.
@@ -340,8 +356,11 @@ struct Stored {
     record: TableRecord,
 }
 
-/// The views of a table's indexes: by the name that keys hold, the name as it was written and what it shows.
-fn views(table_key_name: &str, record: &TableRecord) -> BTreeMap<String, (String, ViewRecord)> {
+/// Views by the name that keys hold: the name as it was written, and what it shows.
+type Views = BTreeMap<String, (String, ViewRecord)>;
+
+/// The views of a table's indexes.
+fn views(table_key_name: &str, record: &TableRecord) -> Views {
     let named = record.indexes.indexes.iter().filter(|index| index.state.is_named());
     named
         .filter_map(|index| {

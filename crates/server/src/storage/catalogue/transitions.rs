@@ -6,8 +6,8 @@ use bytes::Bytes;
 use tavola_engine::{Decision, Transition, WriteSet};
 
 use super::decode;
-use crate::storage::layout::{AccountId, Dropped, Key, Record, ResourceId, sequence};
-use crate::storage::{Error, Result};
+use crate::storage::layout::{AccountId, Dropped, Key, Record, ResourceId};
+use crate::storage::{Error, Result, next_id};
 
 /// Puts a new record under a free name.
 pub(super) struct Create<F> {
@@ -40,8 +40,9 @@ where
         if values[1].is_some() {
             return Decision::Abort(Err(Error::Exists));
         }
-        let Some((id, next)) = sequence::allocate(values[0].as_deref()) else {
-            return Decision::Abort(Err(Error::Corrupt("the id sequence".into())));
+        let (id, next) = match next_id(values[0].as_deref()) {
+            Ok(allocated) => allocated,
+            Err(error) => return Decision::Abort(Err(error)),
         };
         writes.put(self.keys[0].clone(), next);
         writes.put(self.keys[1].clone(), (self.record)(ResourceId(id)).encode());
@@ -184,8 +185,9 @@ where
             Ok(_) => return Decision::Abort(Err(Error::NotFound)),
             Err(error) => return Decision::Abort(Err(error)),
         };
-        let Some((id, next)) = sequence::allocate(values[0].as_deref()) else {
-            return Decision::Abort(Err(Error::Corrupt("the id sequence".into())));
+        let (id, next) = match next_id(values[0].as_deref()) {
+            Ok(allocated) => allocated,
+            Err(error) => return Decision::Abort(Err(error)),
         };
         (self.change)(&mut record, ResourceId(id));
         writes.put(self.keys[0].clone(), next);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use tavola_engine::{Decision, KeyRange, Transition, Visitor, WriteSet};
+use tavola_engine::{Decision, KeyRange, Transition, Visitor, WriteSet, successor};
 use tavola_wire::table::index::value_line::split_value;
 use tavola_wire::table::index::{IndexDefinition, RowMaker, RowRef, RowScratch};
 use tavola_wire::table::stored::EntityRef;
@@ -49,19 +49,14 @@ impl Visitor for ChunkKeys {
 /// The entities that come after a place of a build.
 pub(crate) fn rows_behind(table: TableId, position: &[u8]) -> KeyRange {
     let keys = EntityKeys::of(table);
-    if position.is_empty() { keys.all() } else { keys.range(&behind(position), None) }
+    if position.is_empty() { keys.all() } else { keys.range(&successor(position), None) }
 }
 
 /// Those of them up to the last one that there was when the build began. Whatever came behind it was written by writers who
 /// keep the index: a build that went on to it would never end where entities are appended faster than it gets on.
 pub(crate) fn rows_up_to(table: TableId, position: &[u8], last: &[u8]) -> KeyRange {
-    let start = if position.is_empty() { Vec::new() } else { behind(position) };
-    EntityKeys::of(table).range(&start, Some(&behind(last).max(start.clone())))
-}
-
-/// The first key behind one is the same and a zero byte.
-fn behind(entity_key: &[u8]) -> Vec<u8> {
-    [entity_key, &[0]].concat()
+    let start = if position.is_empty() { Vec::new() } else { successor(position) };
+    EntityKeys::of(table).range(&start, Some(&successor(last).max(start.clone())))
 }
 
 /// Counts the entities of a table, some at a time.

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use tavola_engine::{Reader, Visitor};
+use tavola_engine::{Reader, Visitor, successor};
 use tavola_wire::table::index::{IndexDefinition, RowMaker, RowRef, RowScratch};
 use tavola_wire::table::stored::EntityRef;
 
@@ -142,7 +142,7 @@ impl<R: Reader> Search<'_, R> {
         loop {
             let batch = self.reader.scan(rest.clone(), Batch::default()).await?.rows;
             let Some((last, _)) = batch.last() else { return Ok(()) };
-            rest.start = next_key(last);
+            rest.start = successor(last).into();
             for (key, entity) in &batch {
                 let Some((row_key, value)) = self.row(entity_key_of(key), entity) else { continue };
                 let stored = self.reader.get(&row_key).await?;
@@ -165,7 +165,7 @@ impl<R: Reader> Search<'_, R> {
         loop {
             let batch = self.reader.scan(rest.clone(), Batch::default()).await?.rows;
             let Some((last, _)) = batch.last() else { return Ok(()) };
-            rest.start = next_key(last);
+            rest.start = successor(last).into();
             for (key, value) in &batch {
                 if differences.len() == DIFFERENCES_MAX {
                     return Ok(());
@@ -222,8 +222,4 @@ impl Visitor for Batch {
             ControlFlow::Break(())
         }
     }
-}
-
-fn next_key(key: &[u8]) -> Bytes {
-    [key, &[0]].concat().into()
 }

@@ -12,18 +12,16 @@ mod in_flight;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tavola_wire::Ticks;
 use tokio::sync::RwLock;
 
 pub(super) use self::in_flight::{Taken, Writing};
 use super::stamps::Now;
+use crate::storage::STRAGGLER_GRACE;
 use crate::storage::layout::StoreId;
 use crate::storage::layout::message::{Moment, Place};
-
-/// Longer than any write can be on its way.
-const STRAGGLER_GRACE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct LiveQueue {

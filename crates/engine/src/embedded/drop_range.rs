@@ -19,11 +19,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use crate::embedded::Shared;
 use crate::embedded::commit::committer::Message;
 use crate::embedded::commit::job::Pending;
+use crate::embedded::shared::Shared;
 use crate::embedded::store::compaction::{REWRITE_BYTES_MAX, TOMBSTONE_SHARE_MAX};
-use crate::{Decision, Error, KeyRange, Result, Transition, WriteSet};
+use crate::{Decision, Error, KeyRange, Result, Transition, WriteSet, successor};
 
 /// Rows deleted in one transition: about a millisecond for the requests behind it.
 const CHUNK_ROWS: usize = 1000;
@@ -99,7 +99,7 @@ fn delete_rows(shared: &Shared, range: &KeyRange) -> Result<usize> {
         let Some(last) = keys.last() else { return Ok(rows) };
         rows += keys.len();
         // On from there, not from the start, which is a field of tombstones by now.
-        range.start = successor(last);
+        range.start = successor(last).into();
         let (reply, answer) = oneshot::channel();
         send(shared, Message::Job(Box::new(Pending::new(Delete { keys }, reply))))?;
         answer.blocking_recv().map_err(|_| shared.unanswered())??;
@@ -132,11 +132,6 @@ fn send(shared: &Shared, message: Message) -> Result<()> {
         shared.stats.queue_depth.fetch_add(1, Ordering::Relaxed);
     }
     queue.send(message).map_err(|_| shared.closed())
-}
-
-/// The smallest key above `key`.
-fn successor(key: &[u8]) -> Bytes {
-    [key, &[0]].concat().into()
 }
 
 struct Delete {
