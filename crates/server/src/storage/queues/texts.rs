@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use tavola_engine::{Error as EngineError, KeyRange, Reader, Visitor};
+use tavola_engine::{Error as EngineError, KeyRange, Reader, Visitor, successor};
 use tavola_wire::Ticks;
 use tavola_wire::queue::MessageId;
 
@@ -165,7 +165,7 @@ struct TextScan {
 impl TextScan {
     fn range(&self) -> KeyRange {
         let (first, last) = (&self.wanted[0].0, &self.wanted[self.wanted.len() - 1].0);
-        KeyRange { start: first.clone(), end: [&last[..], &[0]].concat().into() }
+        KeyRange { start: first.clone(), end: successor(last).into() }
     }
 }
 
