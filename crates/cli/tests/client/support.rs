@@ -40,8 +40,6 @@ pub(crate) enum Defect {
     StaleReceiptCode,
     /// Its pages of queues skip or repeat those that were not made in the order of their names.
     QueuePages,
-    /// It takes names of metadata that are no identifiers.
-    MetadataNames,
     /// It has no statistics of a copy of its queues.
     QueueStats,
 }

@@ -2,11 +2,10 @@
 
 use azure_core::http::Method;
 use tavola_wire::auth::SignedIdentifier;
-use tavola_wire::queue::metadata::HEADER_PREFIX;
 use tavola_wire::xml::acl;
 
+use super::metadata::{headers_of, metadata_of};
 use super::queue_client::call;
-use super::service_client::metadata_headers;
 use super::{CreateQueueOptions, Metadata, QueueClient, QueueServiceClient};
 use crate::core::error::{ErrorExt, Result, conversion};
 use crate::core::options::CallOptions;
@@ -137,14 +136,9 @@ impl QueueClient {
         let answer = self.pipeline.send(call, &options.unwrap_or_default()).await?;
         let count = answer.header("x-ms-approximate-messages-count");
         let count = count.and_then(|count| count.parse().ok());
-        let headers = answer.raw.headers().iter();
-        let metadata = headers.filter_map(|(name, value)| {
-            let name = name.as_str().strip_prefix(HEADER_PREFIX)?;
-            Some((name.to_owned(), value.as_str().to_owned()))
-        });
         Ok(QueueProperties {
             approximate_message_count: count.unwrap_or_default(),
-            metadata: metadata.collect(),
+            metadata: metadata_of(answer.raw.headers()),
         })
     }
 
@@ -160,13 +154,13 @@ impl QueueClient {
     /// ```
     ///
     /// # Errors
-    /// `InvalidMetadata`, `MetadataTooLarge`, `QueueNotFound`.
+    /// Metadata that no header can carry, `MetadataTooLarge`, `QueueNotFound`.
     pub async fn set_metadata(
         &self,
         metadata: &Metadata,
         options: Option<CallOptions>,
     ) -> Result<ResponseInfo> {
-        let headers = metadata_headers(metadata);
+        let headers = headers_of(metadata)?;
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         let call = Call {
             query: &[("comp", "metadata")],

@@ -41,6 +41,7 @@ mod list;
 mod message;
 mod messages;
 mod options;
+mod metadata;
 mod queue_client;
 mod service_client;
 mod spec;

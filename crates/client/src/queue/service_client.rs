@@ -5,14 +5,14 @@ use std::sync::Arc;
 use azure_core::http::{Method, StatusCode, Url};
 use tavola_wire::Service;
 use tavola_wire::auth::sas::{AccountSasSpec, Services};
-use tavola_wire::queue::metadata::HEADER_PREFIX;
 use tavola_wire::xml::service_properties::{ServiceProperties, ServicePropertiesUpdate};
 use tavola_wire::xml::stats::{self, ServiceStats};
 
 use super::list::{self, QueuePager};
+use super::metadata::headers_of;
 use super::queue_client::call;
 use super::spec::{QUEUE_SERVICE, check_queue_name};
-use super::{CreateQueueOptions, ListQueuesOptions, Metadata, QueueClient, QueueClientOptions};
+use super::{CreateQueueOptions, ListQueuesOptions, QueueClient, QueueClientOptions};
 use crate::core::builder::ClientBuilder;
 use crate::core::credential::Credential;
 use crate::core::error::{ErrorExt, Result, conversion};
@@ -183,7 +183,8 @@ impl QueueServiceClient {
     /// ```
     ///
     /// # Errors
-    /// `QueueAlreadyExists` for one with other metadata, `QueueBeingDeleted`, or a name that no queue can have.
+    /// `QueueAlreadyExists` for one with other metadata, `QueueBeingDeleted`, a name that no queue can have, or metadata that
+    /// no header can carry.
     pub async fn create_queue(
         &self,
         name: &str,
@@ -191,7 +192,7 @@ impl QueueServiceClient {
     ) -> Result<ResponseInfo> {
         check_queue_name(name)?;
         let options = options.unwrap_or_default();
-        let headers = metadata_headers(&options.metadata);
+        let headers = headers_of(&options.metadata)?;
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         let call = Call { headers: &headers, ..call("create_queue", Method::Put, name) };
         Ok(self.pipeline.send(call, &options.call_options()).await?.info)
@@ -385,10 +386,4 @@ fn service_call(operation: &'static str, method: Method, body: Vec<u8>) -> Call<
         _ => &[("restype", "service"), ("comp", "properties")],
     };
     Call { query, body, ..call(operation, method, "") }
-}
-
-/// The headers that carry the metadata of a queue.
-pub(super) fn metadata_headers(metadata: &Metadata) -> Vec<(String, &str)> {
-    let header = |(name, value): (&String, _)| (format!("{HEADER_PREFIX}{name}"), value);
-    metadata.iter().map(|(name, value)| header((name, value.as_str()))).collect()
 }
