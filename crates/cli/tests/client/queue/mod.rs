@@ -3,6 +3,7 @@
 mod messages;
 mod queues;
 mod sas;
+mod stopping;
 mod stream;
 mod worker;
 

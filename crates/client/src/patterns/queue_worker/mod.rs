@@ -199,7 +199,8 @@ impl QueueWorker {
     }
 
     /// How long work that is under way is waited for at the end; as long as it takes unless set. Others work
-    /// again on the messages that are given up then.
+    /// again on the messages that are given up then. A question for messages that the service does not answer is given up after
+    /// 5 seconds, and sooner if this is shorter.
     #[must_use]
     pub fn shutdown_timeout(mut self, limit: Duration) -> Self {
         self.shutdown_timeout = Some(limit);

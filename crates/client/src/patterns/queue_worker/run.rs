@@ -55,6 +55,9 @@ where
     let mut source = Source::new(queue, timeout, worker.poll, worker.stop.clone());
     // Dropping it ends all tasks.
     let mut tasks = JoinSet::new();
+    if let Some(limit) = worker.shutdown_timeout {
+        source.stop_timeout_at_most(limit);
+    }
     let mut report = WorkerReport::default();
     let ended = loop {
         while let Some(outcome) = tasks.try_join_next() {
@@ -92,7 +95,9 @@ where
             Err(error) => break Err(error),
         }
     };
-    finish(tasks, worker.shutdown_timeout, &mut report).await;
+    let limit = worker.shutdown_timeout;
+    let limit = limit.map(|limit| limit.saturating_sub(source.waited_after_stop()));
+    finish(tasks, limit, &mut report).await;
     ended.map(|()| report)
 }
 
