@@ -171,7 +171,9 @@ impl QueueClient {
     /// ```
     ///
     /// # Errors
-    /// `MessageNotFound` for a message that is gone, or that somebody else has received or changed since.
+    /// `MessageNotFound` for a message that is gone, or that somebody else has received or changed since. Also after a lost
+    /// answer, when the first attempt had changed it: [`may_have_been_applied`](ErrorExt::may_have_been_applied) says so then.
+    /// Nobody has its new receipt, and it can be received when its time is over.
     pub async fn update_message(
         &self,
         receipt: &mut MessageReceipt,

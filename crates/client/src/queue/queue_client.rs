@@ -176,6 +176,11 @@ impl QueueClient {
         &self.name
     }
 
+    /// Whether both are known to work on the same messages. An account has several addresses, but one name.
+    pub(crate) fn is_same_queue(&self, other: &Self) -> bool {
+        self.name == other.name && self.pipeline.account() == other.pipeline.account()
+    }
+
     /// Makes a signature for this queue: a query string to hand out, or to use as
     /// [`SasCredential`](crate::SasCredential). The spec's queue is set to this one.
     ///

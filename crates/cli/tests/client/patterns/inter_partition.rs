@@ -13,7 +13,7 @@ use tavola_client::patterns::eventually_consistent::Archive;
 use tavola_client::patterns::index::{Index, Part};
 use tavola_client::patterns::inter_partition_index::{InterPartitionIndex, Place, Repaired};
 use tavola_client::patterns::queue_worker::{JobError, JobResult};
-use tavola_client::queue::{Message, PeekMessagesOptions, QueueClient};
+use tavola_client::queue::{MessageHandle, PeekMessagesOptions, QueueClient};
 use tavola_client::{EdmType, Entity, ErrorExt, IfMatch, TableClient, TableEntity, UpdateMode};
 
 use super::crash::{Process, at_each_request, counting_worker, settle, worker};
@@ -71,7 +71,7 @@ impl Staff {
     /// Lets workers do all that there is to do.
     async fn settle(&self) {
         let employees = self.employees.clone();
-        let job = move |message: Arc<Message>| {
+        let job = move |message: MessageHandle| {
             let employees = employees.clone();
             async move { employees.apply::<Employee>(&message).await }
         };
@@ -217,16 +217,16 @@ async fn a_change_that_no_index_notices_needs_no_message() {
 trait IntoShared {
     fn into_shared(
         self,
-    ) -> impl Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Clone + Send + Sync + 'static;
+    ) -> impl Fn(MessageHandle) -> BoxFuture<'static, JobResult> + Clone + Send + Sync + 'static;
 }
 
 impl<F> IntoShared for F
 where
-    F: Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Send + Sync + 'static,
+    F: Fn(MessageHandle) -> BoxFuture<'static, JobResult> + Send + Sync + 'static,
 {
     fn into_shared(
         self,
-    ) -> impl Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Clone + Send + Sync + 'static
+    ) -> impl Fn(MessageHandle) -> BoxFuture<'static, JobResult> + Clone + Send + Sync + 'static
     {
         let job = Arc::new(self);
         move |message| job(message)

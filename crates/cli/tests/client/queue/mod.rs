@@ -6,6 +6,7 @@ mod sas;
 mod stopping;
 mod stream;
 mod worker;
+mod worker_failures;
 
 use tavola_client::queue::{QueueClient, ReceiveMessagesOptions};
 

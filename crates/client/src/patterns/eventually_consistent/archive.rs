@@ -11,7 +11,7 @@ use super::revocable::{take_back, write_copy};
 use crate::error::refused;
 use crate::patterns::queue_worker::{JobError, JobResult, uncancelled};
 use crate::patterns::{Races, Row};
-use crate::queue::{Message, QueueClient, SentMessage};
+use crate::queue::{MessageHandle, QueueClient, SentMessage};
 use crate::{Entity, ErrorExt, IfMatch, Result, Stored, TableClient, TableEntity, UpdateMode};
 
 /// Archives entities: each is inserted into another table, or another partition, and then deleted where it was.
@@ -122,7 +122,7 @@ impl<T: TableEntity + 'static> Archive<T> {
     /// also if the message is lost meanwhile or the worker does not wait for it.
     pub fn job(
         &self,
-    ) -> impl Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Send + Sync + use<T> {
+    ) -> impl Fn(MessageHandle) -> BoxFuture<'static, JobResult> + Send + Sync + use<T> {
         let steps = self.clone();
         let move_entity = move |order: Arc<Order>| {
             let steps = steps.clone();
