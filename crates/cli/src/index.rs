@@ -137,13 +137,11 @@ fn client(connection: &ConnectionOptions) -> anyhow::Result<TableClient> {
 
 fn create(options: &CreateOptions) -> anyhow::Result<()> {
     let NamedIndex { connection, table, name } = &options.index;
-    let spec = IndexSpec {
-        keys: options.keys.clone(),
-        include: options.include.clone(),
-        filter: options.filter.clone(),
-        unique: options.unique,
-        browse_as: options.browse_as.clone(),
-    };
+    let spec = IndexSpec::on(&*options.keys)
+        .include(&*options.include)
+        .filter(&*options.filter)
+        .browse_as(&*options.browse_as);
+    let spec = if options.unique { spec.unique() } else { spec };
     let declare = |service: TableServiceClient| async move {
         service.indexes()?.declare(table, name, &spec, None).await
     };

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{DataStruct, DeriveInput, Error, Field, Fields, Ident, LitStr, Result, Type};
+use syn::{DataStruct, DeriveInput, Error, Field, Fields, Ident, Result, Type};
 
 use crate::attributes::{FieldAttributes, IndexAttributes, Role, TypeAttributes};
 
@@ -220,16 +220,12 @@ impl<'a> Plan<'a> {
 /// An index, by its name.
 pub(crate) fn index(attributes: &IndexAttributes) -> TokenStream {
     let IndexAttributes { name, keys, include, filter, browse_as, unique } = attributes;
-    let text = |text: &Option<LitStr>| text.as_ref().map_or_else(String::new, LitStr::value);
-    let (include, filter, browse_as) = (text(include), text(filter), text(browse_as));
+    let include = include.as_ref().map(|text| quote! { .include(#text) });
+    let filter = filter.as_ref().map(|text| quote! { .filter(#text) });
+    let browse_as = browse_as.as_ref().map(|text| quote! { .browse_as(#text) });
+    let unique = unique.then(|| quote! { .unique() });
     quote! {
-        (#name, ::tavola_client::IndexSpec {
-            keys: #keys.into(),
-            include: #include.into(),
-            filter: #filter.into(),
-            unique: #unique,
-            browse_as: #browse_as.into(),
-        })
+        (#name, ::tavola_client::IndexSpec::on(#keys) #include #filter #unique #browse_as)
     }
 }
 

@@ -88,10 +88,10 @@ impl Shop {
         self.ask(out, "without an index", redmond()).await?;
         self.declare(out, "ByTown", &IndexSpec::on("Town")).await?;
         self.ask(out, "references, each looked up", redmond()).await?;
-        let copies = IndexSpec { include: "*".into(), ..IndexSpec::on("Town") };
+        let copies = IndexSpec::on("Town").include("*");
         self.declare(out, "ByTown", &copies).await?;
         self.ask(out, "copies of everything", redmond()).await?;
-        let some = IndexSpec { include: "LastName".into(), ..IndexSpec::on("Town") };
+        let some = IndexSpec::on("Town").include("LastName");
         self.declare(out, "ByTown", &some).await?;
         let names = Some(vec!["LastName".into()]);
         let last_names = QueryOptions { select: names, ..redmond() };

@@ -18,12 +18,14 @@ use crate::core::response::ResponseInfo;
 /// # async fn run(orders: tavola_client::queue::QueueClient) -> tavola_client::Result<()> {
 /// use tavola_client::queue::QueueProperties;
 ///
-/// let QueueProperties { approximate_message_count, metadata } = orders.get_properties(None).await?;
-/// println!("about {approximate_message_count} messages, kept for {:?}", metadata.get("team"));
+/// let properties: QueueProperties = orders.get_properties(None).await?;
+/// let team = properties.metadata.get("team");
+/// println!("about {} messages, kept for {team:?}", properties.approximate_message_count);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueProperties {
     /// How many messages there are, hidden ones included. Never below the true number.
     pub approximate_message_count: u64,

@@ -57,13 +57,14 @@ pub struct QueuePage {
 ///
 /// let options = ListQueuesOptions { include_metadata: true, ..Default::default() };
 /// let queues: Vec<QueueItem> = service.list_queues(Some(options)).try_collect().await?;
-/// for QueueItem { name, metadata } in queues {
+/// for QueueItem { name, metadata, .. } in queues {
 ///     println!("{name}: {:?}", metadata.unwrap_or_default());
 /// }
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueItem {
     /// Its name.
     pub name: String,
