@@ -84,6 +84,25 @@ impl ClaimedMessage {
     }
 
     /// What the work on the message sees of it.
+    ///
+    /// ```no_run
+    /// # async fn run(message: tavola_client::queue::ClaimedMessage) -> tavola_client::Result<()> {
+    /// let handle = message.handle();
+    /// // On a task of its own, which learns when the message is somebody else's.
+    /// let work = tokio::spawn(async move {
+    ///     for number in 1..=3 {
+    ///         if handle.is_lost() || !handle.update_body(format!("{number} of 3")).await? {
+    ///             return Ok(false);
+    ///         }
+    ///     }
+    ///     Ok::<_, tavola_client::Error>(true)
+    /// });
+    /// if work.await.expect("it does not panic")? {
+    ///     message.complete().await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn handle(&self) -> MessageHandle {
         self.handle.clone()
     }
