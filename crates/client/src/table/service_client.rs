@@ -164,6 +164,11 @@ impl TableServiceClient {
         Ok(TableClient::with_pipeline(self.pipeline.clone(), &name))
     }
 
+    /// A client for a table whose name is known to be one.
+    pub(super) fn known_table(&self, name: &str) -> TableClient {
+        TableClient::with_pipeline(self.pipeline.clone(), name)
+    }
+
     /// Makes a table.
     ///
     /// ```no_run
