@@ -8,14 +8,9 @@ use azure_core::credentials::{Secret, TokenCredential};
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Context, Request};
 use tavola_wire::auth::AccountKey;
+pub use tavola_wire::auth::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
 
 use super::result::{Result, conversion};
-
-/// The account of the storage emulator, which Tavola and Azurite have too.
-pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
-/// The public key of the storage emulator's account.
-pub const DEVELOPMENT_KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// Any of the ways to prove who asks.
 ///

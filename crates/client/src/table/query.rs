@@ -5,6 +5,7 @@ use std::sync::Arc;
 use azure_core::http::Method;
 use futures::FutureExt;
 use tavola_wire::explain;
+use tavola_wire::table::continuation::{NEXT_PARTITION_KEY, NEXT_ROW_KEY, NEXT_TABLE_NAME};
 use tavola_wire::uri::query::TOP_MAX;
 
 use super::encryption::EncryptionPolicy;
@@ -19,9 +20,6 @@ use crate::core::response::Answer;
 
 /// Parts the two halves of a token; neither has a blank.
 const TOKEN_SEPARATOR: char = ' ';
-const NEXT_PARTITION_KEY: &str = "x-ms-continuation-nextpartitionkey";
-const NEXT_ROW_KEY: &str = "x-ms-continuation-nextrowkey";
-const NEXT_TABLE_NAME: &str = "x-ms-continuation-nexttablename";
 
 /// A stream of entities, page by page behind the scenes; see [`Pager`] for stopping and resuming.
 ///
