@@ -5,7 +5,6 @@ use tavola_wire::auth::SignedIdentifier;
 use tavola_wire::xml::acl;
 
 use super::metadata::{headers_of, metadata_of};
-use super::queue_client::call;
 use super::{CreateQueueOptions, Metadata, QueueClient, QueueServiceClient};
 use crate::core::error::{ErrorExt, Result, conversion};
 use crate::core::options::CallOptions;
@@ -134,7 +133,7 @@ impl QueueClient {
     /// `QueueNotFound`.
     pub async fn get_properties(&self, options: Option<CallOptions>) -> Result<QueueProperties> {
         let query = [("comp", "metadata")];
-        let call = Call { query: &query, ..call("get_properties", Method::Get, &self.name) };
+        let call = Call { query: &query, ..Call::new("get_properties", Method::Get, &self.name) };
         let answer = self.pipeline.send(call, &options.unwrap_or_default()).await?;
         let count = answer.header("x-ms-approximate-messages-count");
         let count = count.and_then(|count| count.parse().ok());
@@ -167,7 +166,7 @@ impl QueueClient {
         let call = Call {
             query: &[("comp", "metadata")],
             headers: &headers,
-            ..call("set_metadata", Method::Put, &self.name)
+            ..Call::new("set_metadata", Method::Put, &self.name)
         };
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
@@ -230,7 +229,7 @@ impl QueueClient {
     }
 
     fn acl_call(&self, operation: &'static str, method: Method, body: Vec<u8>) -> Call<'_> {
-        Call { query: &[("comp", "acl")], body, ..call(operation, method, &self.name) }
+        Call { query: &[("comp", "acl")], body, ..Call::new(operation, method, &self.name) }
     }
 
     fn service(&self) -> QueueServiceClient {

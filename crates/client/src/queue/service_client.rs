@@ -10,14 +10,13 @@ use tavola_wire::xml::stats::{self, ServiceStats};
 
 use super::list::{self, QueuePager};
 use super::metadata::headers_of;
-use super::queue_client::call;
 use super::spec::{QUEUE_SERVICE, check_queue_name};
 use super::{CreateQueueOptions, ListQueuesOptions, QueueClient, QueueClientOptions};
 use crate::core::builder::ClientBuilder;
 use crate::core::credential::Credential;
 use crate::core::error::{ErrorExt, Result, conversion};
 use crate::core::options::CallOptions;
-use crate::core::pipeline::{Call, ServicePipeline};
+use crate::core::pipeline::{Call, PROPERTIES, STATS, ServicePipeline};
 use crate::core::response::ResponseInfo;
 
 /// Works with the queues of an account.
@@ -194,7 +193,7 @@ impl QueueServiceClient {
         let options = options.unwrap_or_default();
         let headers = headers_of(&options.metadata)?;
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        let call = Call { headers: &headers, ..call("create_queue", Method::Put, name) };
+        let call = Call { headers: &headers, ..Call::new("create_queue", Method::Put, name) };
         Ok(self.pipeline.send(call, &options.call_options()).await?.info)
     }
 
@@ -240,7 +239,7 @@ impl QueueServiceClient {
         options: Option<CallOptions>,
     ) -> Result<ResponseInfo> {
         check_queue_name(name)?;
-        let call = call("delete_queue", Method::Delete, name);
+        let call = Call::new("delete_queue", Method::Delete, name);
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
 
@@ -299,7 +298,7 @@ impl QueueServiceClient {
     /// # Errors
     /// A credential that may not.
     pub async fn get_properties(&self, options: Option<CallOptions>) -> Result<ServiceProperties> {
-        let call = service_call("get_properties", Method::Get, Vec::new());
+        let call = Call::of_service("get_properties", Method::Get, &PROPERTIES);
         let response = self.pipeline.send(call, &options.unwrap_or_default()).await?;
         let update = ServicePropertiesUpdate::parse(response.body())
             .map_err(|error| conversion(error.message().to_owned()))?;
@@ -330,7 +329,7 @@ impl QueueServiceClient {
     ) -> Result<ResponseInfo> {
         let xml = properties.to_xml();
         let body = xml.trim_start_matches('\u{feff}').as_bytes().to_vec();
-        let call = service_call("set_properties", Method::Put, body);
+        let call = Call { body, ..Call::of_service("set_properties", Method::Put, &PROPERTIES) };
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
 
@@ -350,7 +349,7 @@ impl QueueServiceClient {
     /// # Errors
     /// An account without a readable copy.
     pub async fn get_stats(&self, options: Option<CallOptions>) -> Result<ServiceStats> {
-        let call = service_call("get_stats", Method::Get, Vec::new());
+        let call = Call::of_service("get_stats", Method::Get, &STATS);
         let response = self.pipeline.send_to_secondary(call, &options.unwrap_or_default()).await?;
         stats::parse(response.body()).map_err(|error| conversion(error.message().to_owned()))
     }
@@ -378,12 +377,4 @@ impl QueueServiceClient {
         let spec = AccountSasSpec { services: Services::of(Service::Queue), ..spec.clone() };
         Ok(spec.sign(credential.account(), credential.key()))
     }
-}
-
-fn service_call(operation: &'static str, method: Method, body: Vec<u8>) -> Call<'static> {
-    let query: &[(&str, &str)] = match operation {
-        "get_stats" => &[("restype", "service"), ("comp", "stats")],
-        _ => &[("restype", "service"), ("comp", "properties")],
-    };
-    Call { query, body, ..call(operation, method, "") }
 }

@@ -186,13 +186,10 @@ async fn entity_page(
     let headers: &[(&str, &str)] =
         if options.explain { &[(explain::EXPLAIN, "true")] } else { &[] };
     let call = Call {
-        operation: "query_entities",
-        method: Method::Get,
-        resource,
         query: &query,
         headers,
-        body: Vec::new(),
         format: ODATA,
+        ..Call::new("query_entities", Method::Get, resource)
     };
     pipeline.send(call, &options.call_options()).await
 }
@@ -247,13 +244,9 @@ pub(super) fn list_tables(
             push_query(&mut query, "$top", top.as_deref());
             push_query(&mut query, "NextTableName", token.as_deref());
             let call = Call {
-                operation: "list_tables",
-                method: Method::Get,
-                resource: "Tables",
                 query: &query,
-                headers: &[],
-                body: Vec::new(),
                 format: ODATA,
+                ..Call::new("list_tables", Method::Get, "Tables")
             };
             let answer = pipeline.send(call, &options.call_options()).await?;
             let page = TablePage { names: json::read_tables(answer.body())? };

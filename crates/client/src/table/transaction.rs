@@ -332,13 +332,10 @@ pub(crate) async fn submit(
         return Err(refused(format!("a transaction has at most 4 MiB: bytes={}", body.len())));
     }
     let call = Call {
-        operation: "submit_transaction",
-        method: Method::Post,
-        resource: "$batch",
-        query: &[],
         headers: &[("content-type", &content_type)],
         body,
         format: ODATA,
+        ..Call::new("submit_transaction", Method::Post, "$batch")
     };
     let answer = pipeline.send(call, options).await?;
     let content_type = answer.header("content-type").unwrap_or_default();
