@@ -7,10 +7,14 @@ use async_trait::async_trait;
 use azure_core::credentials::{Secret, TokenCredential};
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Context, Request};
-use tavola_wire::auth::AccountKey;
-pub use tavola_wire::auth::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
+use tavola_wire::auth::{self, AccountKey};
 
 use super::result::{Result, conversion};
+
+/// The account of the storage emulator, which Tavola and Azurite have too.
+pub const DEVELOPMENT_ACCOUNT: &str = auth::DEVELOPMENT_ACCOUNT;
+/// The public key of the storage emulator's account.
+pub const DEVELOPMENT_KEY: &str = auth::DEVELOPMENT_KEY;
 
 /// Any of the ways to prove who asks.
 ///

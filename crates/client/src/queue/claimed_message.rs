@@ -152,7 +152,7 @@ impl Drop for ClaimedMessage {
 ///         for number in packed..3 {
 ///             pack(&order, number).await;
 ///             let progress = serde_json::to_vec(&(&order, number + 1))?;
-///             if !message.update_body(progress).await? {
+///             if message.is_lost() || !message.update_body(progress).await? {
 ///                 break;
 ///             }
 ///         }
