@@ -5,12 +5,8 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 use tavola_wire::auth::AccountKey;
+pub use tavola_wire::auth::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
 use tavola_wire::service::Service;
-
-/// The account that every emulator has, and its published key.
-pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
-pub const DEVELOPMENT_KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// Where requests go, and as whom.
 #[derive(Clone, Debug)]

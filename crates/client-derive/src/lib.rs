@@ -15,7 +15,8 @@ use syn::{Data, DeriveInput, parse_macro_input};
 ///
 /// On a struct: `#[table(rename_all = "PascalCase")]` (or `camelCase`), `#[table(entity_type = "Employee")]`,
 /// `#[table(version = 2, upgrade = path)]`, `#[table(columns)]`.
-/// Also on an enum, which has those of its variants' types too: `#[table(index(name = "ByTown", keys = "Town"))]`.
+/// Also on an enum, which has those of its variants' types too: `#[table(index(name = "ByTown", keys = "Town"))]`, with the
+/// names that properties are stored under.
 /// On its fields: `#[table(partition_key)]`, `#[table(row_key)]`, `#[table(rename = "Name")]`, `#[table(skip)]`,
 /// `#[table(default)]`, `#[table(flatten)]`, `#[table(encrypt)]`, `#[table(json)]`.
 /// On the variants of an enum: `#[table(entity_type = "Employee")]`, `#[table(partition_key_prefix = "Employee_")]`,

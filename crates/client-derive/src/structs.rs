@@ -49,6 +49,9 @@ pub(crate) fn derive(input: &DeriveInput, data: &DataStruct) -> Result<TokenStre
     let (marks, checks) = (marks(&attributes), checks(&attributes));
     let encrypted = plan.properties.iter().filter(|property| property.attributes.encrypt);
     let encrypted = encrypted.map(|property| &property.name);
+    for index in &attributes.indexes {
+        plan.check_index(index, &attributes)?;
+    }
     let indexes = attributes.indexes.iter().map(index);
     let columns = attributes.columns.then(|| plan.columns(input));
     let ident = &input.ident;
@@ -152,6 +155,33 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
+    /// An index on a name that nothing is stored under has no entries, and one on what is encrypted finds nothing: the
+    /// service sees other values. What flattened fields are stored as is not known here.
+    fn check_index(&self, index: &IndexAttributes, attributes: &TypeAttributes) -> Result<()> {
+        let (keys, include) = (names(Some(&index.keys)), names(index.include.as_ref()));
+        let filter = index.filter.as_ref().map(|filter| words(&filter.value()));
+        let filter = filter.unwrap_or_default();
+        let uses = |name: &String| [&keys, &include, &filter].iter().any(|it| it.contains(name));
+        let mut encrypted = self.properties.iter().filter(|property| property.attributes.encrypt);
+        if let Some(Property { name, .. }) = encrypted.find(|property| uses(&property.name)) {
+            let text = format!("{name} is encrypted, so that the service cannot index its values");
+            return Err(Error::new_spanned(&index.keys, text));
+        }
+        let mut stored = vec!["PartitionKey", "RowKey", "Timestamp"];
+        stored.extend(attributes.entity_type.as_ref().map(|_| "EntityType"));
+        stored.extend(attributes.version.as_ref().map(|_| "EntityVersion"));
+        stored.extend(self.properties.iter().map(|property| property.name.as_str()));
+        for (text, names) in [(Some(&index.keys), keys), (index.include.as_ref(), include)] {
+            let unknown = names.iter().find(|name| !stored.contains(&name.as_str()));
+            if let Some(name) = unknown.filter(|_| self.flattened.is_empty()) {
+                let message =
+                    format!("no property is stored as {name}; there are {}", stored.join(", "));
+                return Err(Error::new_spanned(text, message));
+            }
+        }
+        Ok(())
+    }
+
     /// Statements that write the properties into `entity`.
     fn writes(&self) -> TokenStream {
         let writes =
@@ -217,19 +247,32 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// The properties that a list names, without their types and signs. `*` names none.
+fn names(list: Option<&LitStr>) -> Vec<String> {
+    let list = list.map(LitStr::value).unwrap_or_default();
+    let name = |part: &str| {
+        let part = part.trim().trim_end_matches(['!', '?']);
+        part.split(':').next().unwrap_or_default().to_owned()
+    };
+    list.split(',').map(name).filter(|name| !name.is_empty() && name != "*").collect()
+}
+
+/// The words of a filter that are no literals.
+fn words(filter: &str) -> Vec<String> {
+    let outside = filter.split('\'').step_by(2);
+    let words = outside.flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_'));
+    words.map(str::to_owned).collect()
+}
+
 /// An index, by its name.
 pub(crate) fn index(attributes: &IndexAttributes) -> TokenStream {
     let IndexAttributes { name, keys, include, filter, browse_as, unique } = attributes;
-    let text = |text: &Option<LitStr>| text.as_ref().map_or_else(String::new, LitStr::value);
-    let (include, filter, browse_as) = (text(include), text(filter), text(browse_as));
+    let include = include.as_ref().map(|text| quote! { .include(#text) });
+    let filter = filter.as_ref().map(|text| quote! { .filter(#text) });
+    let browse_as = browse_as.as_ref().map(|text| quote! { .browse_as(#text) });
+    let unique = unique.then(|| quote! { .unique() });
     quote! {
-        (#name, ::tavola_client::IndexSpec {
-            keys: #keys.into(),
-            include: #include.into(),
-            filter: #filter.into(),
-            unique: #unique,
-            browse_as: #browse_as.into(),
-        })
+        (#name, ::tavola_client::IndexSpec::on(#keys) #include #filter #unique #browse_as)
     }
 }
 
@@ -316,5 +359,53 @@ mod tests {
         let Data::Struct(data) = &input.data else { panic!("it is a struct") };
         let refused = derive_set(&input, data).unwrap_err().to_string();
         assert!(refused.contains("on the entity type"), "{refused}");
+    }
+
+    /// Why a type is refused that has this index.
+    fn refusal(index: &str, fields: &str) -> Option<String> {
+        let text = format!(
+            "#[table(rename_all = \"PascalCase\", entity_type = \"Person\")] #[table(index({index}))]
+             struct Person {{
+                 #[table(partition_key)] country: String,
+                 #[table(row_key)] id: String,
+                 town: String, last_name: String, #[table(encrypt)] email: String, {fields}
+             }}"
+        );
+        let input: DeriveInput = syn::parse_str(&text).unwrap();
+        let Data::Struct(data) = &input.data else { panic!("it is a struct") };
+        derive(&input, data).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_index_is_on_what_is_stored() {
+        for known in [
+            r#"name = "A", keys = "Town:String!, LastName?", include = "*""#,
+            r#"name = "A", keys = "PartitionKey,Timestamp,RowKey", include = "Town, LastName""#,
+            r#"name = "A", keys = "EntityType", filter = "Town eq 'Email' and LastName gt 'A'""#,
+        ] {
+            assert_eq!(refusal(known, ""), None, "{known}");
+        }
+        for (index, name) in [
+            (r#"name = "A", keys = "town""#, "town"),
+            (r#"name = "A", keys = "Town,Country""#, "Country"),
+            (r#"name = "A", keys = "Town", include = "Id""#, "Id"),
+            (r#"name = "A", keys = "EntityVersion""#, "EntityVersion"),
+        ] {
+            let why = refusal(index, "").unwrap();
+            assert!(why.starts_with(&format!("no property is stored as {name};")), "{why}");
+            assert_eq!(refusal(index, "#[table(flatten)] address: Address,"), None);
+        }
+    }
+
+    #[test]
+    fn an_index_is_on_nothing_that_is_encrypted() {
+        for index in [
+            r#"name = "A", keys = "Email?""#,
+            r#"name = "A", keys = "Town", include = "Email""#,
+            r#"name = "A", keys = "Town", filter = "Email eq 'a@b.c'""#,
+        ] {
+            let why = refusal(index, "#[table(flatten)] address: Address,").unwrap();
+            assert!(why.starts_with("Email is encrypted"), "{why}");
+        }
     }
 }

@@ -8,12 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use tavola_wire::Service;
-pub use tavola_wire::auth::AccountKey;
-
-/// The well-known account and key that every Azure client knows for development.
-pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
-pub const DEVELOPMENT_KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+pub use tavola_wire::auth::{AccountKey, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
 
 #[derive(Debug)]
 pub struct Config {

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use azure_core::Uuid;
 use azure_core::http::{ClientOptions, RetryOptions, Transport};
+use tavola_client::patterns::queue_worker::WorkerReport;
 use tavola_client::queue::{QueueClient, QueueServiceClient};
 use tavola_client::{
     TableClient, TableClientOptions, TableServiceClient, TransportOptions, new_transport,
@@ -40,8 +41,6 @@ pub(crate) enum Defect {
     StaleReceiptCode,
     /// Its pages of queues skip or repeat those that were not made in the order of their names.
     QueuePages,
-    /// It takes names of metadata that are no identifiers.
-    MetadataNames,
     /// It has no statistics of a copy of its queues.
     QueueStats,
 }
@@ -245,6 +244,13 @@ impl std::ops::Deref for TestQueue {
     fn deref(&self) -> &QueueClient {
         &self.queue
     }
+}
+
+/// What a worker did: done, tried again, buried, lost.
+pub(crate) type Counts = (usize, usize, usize, usize);
+
+pub(crate) fn counts(report: WorkerReport) -> Counts {
+    (report.done, report.retried, report.dead_lettered, report.lost)
 }
 
 /// A name that nobody else has, for tables and queues.

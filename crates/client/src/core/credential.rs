@@ -7,15 +7,14 @@ use async_trait::async_trait;
 use azure_core::credentials::{Secret, TokenCredential};
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Context, Request};
-use tavola_wire::auth::AccountKey;
+use tavola_wire::auth::{self, AccountKey};
 
 use super::result::{Result, conversion};
 
 /// The account of the storage emulator, which Tavola and Azurite have too.
-pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
+pub const DEVELOPMENT_ACCOUNT: &str = auth::DEVELOPMENT_ACCOUNT;
 /// The public key of the storage emulator's account.
-pub const DEVELOPMENT_KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+pub const DEVELOPMENT_KEY: &str = auth::DEVELOPMENT_KEY;
 
 /// Any of the ways to prove who asks.
 ///

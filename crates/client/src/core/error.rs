@@ -280,6 +280,13 @@ impl ErrorExt for azure_core::Error {
     }
 }
 
+/// Whether work that goes on for long tries again after such an error. A service of tokens that does not answer looks like one
+/// that refuses, and is away for a while more often than it changes its mind.
+pub(crate) fn may_pass(error: &azure_core::Error) -> bool {
+    let has_no_token = matches!(error.kind(), ErrorKind::Credential);
+    error.is_transient() || has_no_token && error.service_error().is_none()
+}
+
 /// The statuses that are retried, by the pipeline and in our own classification alike.
 pub(crate) fn is_transient_status(status: StatusCode) -> bool {
     matches!(u16::from(status), 408 | 429 | 500 | 502 | 503 | 504)

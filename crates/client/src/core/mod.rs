@@ -12,6 +12,7 @@ pub(crate) mod error;
 pub(crate) mod options;
 pub(crate) mod pager;
 pub(crate) mod pipeline;
+pub(crate) mod races;
 pub(crate) mod response;
 pub(crate) mod result;
 pub(crate) mod service;

@@ -54,6 +54,28 @@ pub(crate) struct Call<'a> {
     pub format: Format,
 }
 
+impl<'a> Call<'a> {
+    /// A call without a body, in XML.
+    pub(crate) fn new(operation: &'static str, method: Method, resource: &'a str) -> Self {
+        let (query, headers, body) = (&[], &[], Vec::new());
+        Self { operation, method, resource, query, headers, body, format: Format::XML }
+    }
+
+    /// A call that is about the service as a whole, the same for each.
+    pub(crate) fn of_service(
+        operation: &'static str,
+        method: Method,
+        query: &'static ServiceQuery,
+    ) -> Self {
+        Self { query, ..Self::new(operation, method, "") }
+    }
+}
+
+/// What is asked of a service as a whole.
+type ServiceQuery = [(&'static str, &'static str); 2];
+pub(crate) const PROPERTIES: ServiceQuery = [("restype", "service"), ("comp", "properties")];
+pub(crate) const STATS: ServiceQuery = [("restype", "service"), ("comp", "stats")];
+
 /// The language of bodies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format {
@@ -339,15 +361,9 @@ mod tests {
     #[test]
     fn urls_keep_what_was_encoded_and_encode_the_rest() {
         let endpoint = parse_url("http://127.0.0.1:10002/devstoreaccount1/").unwrap();
-        let call = Call {
-            operation: "test",
-            method: Method::Get,
-            resource: "t(PartitionKey='a%2Fb''c',RowKey='%E2%82%AC')",
-            query: &[("$filter", "A eq 'x&y + z'"), ("comp", "acl")],
-            headers: &[],
-            body: Vec::new(),
-            format: Format::XML,
-        };
+        let resource = "t(PartitionKey='a%2Fb''c',RowKey='%E2%82%AC')";
+        let query = &[("$filter", "A eq 'x&y + z'"), ("comp", "acl")];
+        let call = Call { query, ..Call::new("test", Method::Get, resource) };
         assert_eq!(
             request_url(&endpoint, &call).as_str(),
             "http://127.0.0.1:10002/devstoreaccount1/t(PartitionKey='a%2Fb''c',RowKey='%E2%82%AC')?$filter=A%20eq%20%27x%26y%20%2B%20z%27&comp=acl"

@@ -21,6 +21,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use tavola_wire::header_text;
 
 use super::transport_error::TransportError;
 
@@ -186,10 +187,9 @@ fn to_hyper(request: &Request) -> crate::Result<http::Request<Full<Bytes>>> {
 fn to_headers(map: &http::HeaderMap) -> Headers {
     let mut headers = Headers::new();
     for (name, value) in map {
-        if let Ok(value) = value.to_str() {
-            let name = HeaderName::from(name.as_str().to_owned());
-            headers.insert(name, HeaderValue::from(value.to_owned()));
-        }
+        let name = HeaderName::from(name.as_str().to_owned());
+        let value = header_text(value.as_bytes()).into_owned();
+        headers.insert(name, HeaderValue::from(value));
     }
     headers
 }

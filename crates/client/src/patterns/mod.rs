@@ -42,36 +42,10 @@ pub mod spread_writes;
 pub mod wide_entity;
 
 use std::ops::Deref;
-use std::time::Duration;
 
+pub(crate) use crate::core::races::Races;
 use crate::error::refused;
 use crate::{Entity, ErrorCode, ErrorExt, Result, TableEntity};
-
-/// Races that a pattern may lose for one change. Each attempt starts with a fresh read and the pauses grow, so that that
-/// many losses mean an entity that is too busy for the pattern.
-const LOST_RACES_MAX: u32 = 20;
-const FIRST_PAUSE_MS: u64 = 4;
-const PAUSE_MS_MAX: u64 = 500;
-
-/// Counts the races that were lost for one change: somebody else changed the same entity between read and write.
-#[derive(Debug, Default)]
-pub(crate) struct Races {
-    lost: u32,
-}
-
-impl Races {
-    /// Waits a random while, longer after each loss, so that those who met once do not meet again.
-    pub(crate) async fn lost(&mut self) -> Result<()> {
-        self.lost += 1;
-        if self.lost > LOST_RACES_MAX {
-            return Err(refused("others changed the entity in every attempt"));
-        }
-        let longest_ms = (FIRST_PAUSE_MS << self.lost.min(10)).min(PAUSE_MS_MAX);
-        let random = getrandom::u64().unwrap_or_default();
-        tokio::time::sleep(Duration::from_millis(random % longest_ms)).await;
-        Ok(())
-    }
-}
 
 /// Whether a conditional change failed because somebody else was faster: changed, made or deleted the entity since it was
 /// read.

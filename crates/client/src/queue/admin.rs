@@ -2,11 +2,9 @@
 
 use azure_core::http::Method;
 use tavola_wire::auth::SignedIdentifier;
-use tavola_wire::queue::metadata::HEADER_PREFIX;
 use tavola_wire::xml::acl;
 
-use super::queue_client::call;
-use super::service_client::metadata_headers;
+use super::metadata::{headers_of, metadata_of};
 use super::{CreateQueueOptions, Metadata, QueueClient, QueueServiceClient};
 use crate::core::error::{ErrorExt, Result, conversion};
 use crate::core::options::CallOptions;
@@ -19,12 +17,14 @@ use crate::core::response::ResponseInfo;
 /// # async fn run(orders: tavola_client::queue::QueueClient) -> tavola_client::Result<()> {
 /// use tavola_client::queue::QueueProperties;
 ///
-/// let QueueProperties { approximate_message_count, metadata } = orders.get_properties(None).await?;
-/// println!("about {approximate_message_count} messages, kept for {:?}", metadata.get("team"));
+/// let properties: QueueProperties = orders.get_properties(None).await?;
+/// let team = properties.metadata.get("team");
+/// println!("about {} messages, kept for {team:?}", properties.approximate_message_count);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueProperties {
     /// How many messages there are, hidden ones included. Never below the true number.
     pub approximate_message_count: u64,
@@ -133,18 +133,13 @@ impl QueueClient {
     /// `QueueNotFound`.
     pub async fn get_properties(&self, options: Option<CallOptions>) -> Result<QueueProperties> {
         let query = [("comp", "metadata")];
-        let call = Call { query: &query, ..call("get_properties", Method::Get, &self.name) };
+        let call = Call { query: &query, ..Call::new("get_properties", Method::Get, &self.name) };
         let answer = self.pipeline.send(call, &options.unwrap_or_default()).await?;
         let count = answer.header("x-ms-approximate-messages-count");
         let count = count.and_then(|count| count.parse().ok());
-        let headers = answer.raw.headers().iter();
-        let metadata = headers.filter_map(|(name, value)| {
-            let name = name.as_str().strip_prefix(HEADER_PREFIX)?;
-            Some((name.to_owned(), value.as_str().to_owned()))
-        });
         Ok(QueueProperties {
             approximate_message_count: count.unwrap_or_default(),
-            metadata: metadata.collect(),
+            metadata: metadata_of(answer.raw.headers()),
         })
     }
 
@@ -160,18 +155,18 @@ impl QueueClient {
     /// ```
     ///
     /// # Errors
-    /// `InvalidMetadata`, `MetadataTooLarge`, `QueueNotFound`.
+    /// Metadata that no header can carry, `MetadataTooLarge`, `QueueNotFound`.
     pub async fn set_metadata(
         &self,
         metadata: &Metadata,
         options: Option<CallOptions>,
     ) -> Result<ResponseInfo> {
-        let headers = metadata_headers(metadata);
+        let headers = headers_of(metadata)?;
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         let call = Call {
             query: &[("comp", "metadata")],
             headers: &headers,
-            ..call("set_metadata", Method::Put, &self.name)
+            ..Call::new("set_metadata", Method::Put, &self.name)
         };
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
@@ -234,7 +229,7 @@ impl QueueClient {
     }
 
     fn acl_call(&self, operation: &'static str, method: Method, body: Vec<u8>) -> Call<'_> {
-        Call { query: &[("comp", "acl")], body, ..call(operation, method, &self.name) }
+        Call { query: &[("comp", "acl")], body, ..Call::new(operation, method, &self.name) }
     }
 
     fn service(&self) -> QueueServiceClient {

@@ -1,17 +1,15 @@
-//! A message that is kept hidden for as long as it is worked on.
+//! The claim to a message: its latest receipt, and the renewal that keeps it hidden.
 
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, Notify};
-use tokio::task::JoinHandle;
+use tokio::sync::{Mutex, MutexGuard, Notify};
 use tokio::time::{Instant, sleep_until};
 
 use super::messages::{is_lost, whole_seconds};
 use super::{HIDDEN_MAX, Message, MessageReceipt, MessageUpdate, QueueClient};
-use crate::core::error::{ErrorExt, Result};
+use crate::core::error::{ErrorExt, Result, may_pass};
 use crate::core::options::CallOptions;
 use crate::table::value::DateTime;
 
@@ -23,44 +21,10 @@ const RENEWAL_PART: u32 = 4;
 const RENEWAL_TIME_MAX: Duration = Duration::from_secs(30);
 const RENEWAL_TIME_MIN: Duration = Duration::from_secs(1);
 
-/// A message that was received, and that is hidden from others for as long as this value lives: it is renewed in the
-/// background. It is used like the [`Message`] itself.
-///
-/// [`complete`](ClaimedMessage::complete) deletes it, [`release`](ClaimedMessage::release) gives it to others. One that is
-/// dropped appears again when its time is over. So does that of a process that ends.
-///
-/// ```no_run
-/// # async fn run(orders: tavola_client::queue::QueueClient) -> tavola_client::Result<()> {
-/// use std::time::Duration;
-/// use tavola_client::TryStreamExt;
-/// use tavola_client::queue::ClaimedMessage;
-///
-/// let mut messages = orders.messages(None);
-/// while let Some(message) = messages.try_next().await? {
-///     let message: ClaimedMessage = message;
-///     if message.dequeue_count > 1 {
-///         // Not now: for others, in a minute.
-///         message.release(Duration::from_secs(60)).await?;
-///         continue;
-///     }
-///     println!("{}", message.text()?);
-///     if message.is_lost() || !message.complete().await? {
-///         println!("it was not ours any more, and somebody else may do it again");
-///     }
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug)]
-pub struct ClaimedMessage {
-    message: Message,
-    claim: Arc<Claim>,
-    renewal: JoinHandle<()>,
-}
-
-#[derive(Debug)]
-struct Claim {
-    queue: QueueClient,
+pub(super) struct Claim {
+    /// How long the message is hidden at a time.
+    timeout: Duration,
     /// Whoever has the lock may change the message.
     hold: Mutex<Hold>,
     /// When the message ends by itself, unless that is further away than there are moments.
@@ -71,125 +35,136 @@ struct Claim {
 
 /// What makes a message ours.
 #[derive(Debug)]
-struct Hold {
+pub(super) struct Hold {
+    queue: QueueClient,
     /// The latest receipt.
     receipt: MessageReceipt,
+    /// What was written into it since it was received.
+    text: Option<String>,
+    /// Until when it is hidden by the last change that was answered.
+    until: Instant,
     /// Nobody else can have received it before.
     certain_until: Instant,
 }
 
-impl Hold {
-    /// Whether a change whose answer was lost has been made. Repeated, it found another receipt than ours, or nothing; that is its
-    /// own doing, as long as it cannot be that of somebody else.
-    fn is_made(&self, error: &azure_core::Error) -> bool {
-        error.may_have_been_applied() && Instant::now() < self.certain_until
-    }
-}
-
-impl ClaimedMessage {
-    /// Takes care of a message that was asked for at this moment. If that is longer ago than it is hidden, the answer took
-    /// that long, and the first renewal tells whether it is still ours.
+impl Claim {
     pub(super) fn new(
         queue: QueueClient,
-        message: Message,
+        message: &Message,
         asked_at: Instant,
         timeout: Duration,
     ) -> Self {
-        let hold = Hold { receipt: message.receipt.clone(), certain_until: asked_at + timeout };
-        let claim = Arc::new(Claim {
-            queue,
-            hold: Mutex::new(hold),
-            ends: asked_at.checked_add(lifetime(&message, timeout)),
+        let (receipt, until) = (message.receipt.clone(), asked_at + timeout);
+        Self {
+            timeout,
+            hold: Mutex::new(Hold { queue, receipt, text: None, until, certain_until: until }),
+            ends: asked_at.checked_add(lifetime(message, timeout)),
             is_lost: AtomicBool::new(false),
             loss: Notify::new(),
-        });
-        let renewal = tokio::spawn(renew(claim.clone(), asked_at, timeout));
-        Self { message, claim, renewal }
-    }
-
-    /// Deletes the message: the work is done. `false` if it was not ours any more, so that somebody else may do it again.
-    ///
-    /// # Errors
-    /// A service that does not answer. The message may appear again.
-    pub async fn complete(self) -> Result<bool> {
-        // A renewal that is under way ends first: its receipt is the one that counts.
-        let hold = self.claim.hold.lock().await;
-        self.renewal.abort();
-        match self.claim.queue.delete_message(&hold.receipt, None).await {
-            Ok(_) => Ok(true),
-            Err(error) if is_lost(&error) => Ok(hold.is_made(&error)),
-            Err(error) => Err(error),
         }
     }
 
-    /// Gives the message to others after a pause of at most 7 days, or at once with a pause of zero. `false` if it was not ours
-    /// any more. A message that [ends](super::PeekedMessage::expires_at) before the pause does is seen by nobody any more.
-    ///
-    /// # Errors
-    /// A service that does not answer. The message appears when its time is over.
-    pub async fn release(self, pause: Duration) -> Result<bool> {
-        let mut hold = self.claim.hold.lock().await;
-        self.renewal.abort();
-        let update = MessageUpdate::visible_after(pause.min(HIDDEN_MAX));
-        match self.claim.queue.update_message(&mut hold.receipt, update, None).await {
-            Ok(_) => Ok(true),
-            Err(error) if is_lost(&error) => Ok(hold.is_made(&error)),
+    pub(super) async fn hold(&self) -> MutexGuard<'_, Hold> {
+        self.hold.lock().await
+    }
+
+    pub(super) async fn update_body(&self, body: &[u8]) -> Result<bool> {
+        let mut hold = self.hold().await;
+        if self.is_lost() {
+            return Ok(false);
+        }
+        let text = hold.queue.encoding.encode(body)?.into_owned();
+        let update = MessageUpdate::visible_after(self.timeout).with_body(body);
+        match hold.update(update, self.timeout).await {
+            Ok(()) => {
+                hold.text = Some(text);
+                Ok(true)
+            }
+            Err(error) if is_lost(&error) => {
+                self.end();
+                Ok(false)
+            }
             Err(error) => Err(error),
         }
     }
 
     /// How long the service will keep the message.
-    pub(crate) fn time_left(&self) -> Duration {
+    pub(super) fn time_left(&self) -> Duration {
         let left = |end: Instant| end.saturating_duration_since(Instant::now());
-        self.claim.ends.map_or(Duration::MAX, left)
+        self.ends.map_or(Duration::MAX, left)
     }
 
-    /// Tells whether the message is not ours any more: it could not be renewed in time, or somebody deleted it.
-    pub fn is_lost(&self) -> bool {
-        self.claim.is_lost.load(Ordering::Acquire)
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
     }
 
-    /// Waits until the message is not ours any more.
-    ///
-    /// ```no_run
-    /// # async fn run(message: tavola_client::queue::ClaimedMessage) -> tavola_client::Result<()> {
-    /// # async fn pack(text: &str) {}
-    /// use std::pin::pin;
-    /// use futures::future::{Either, select};
-    ///
-    /// let text = message.text()?.into_owned();
-    /// let is_packed = match select(pin!(pack(&text)), pin!(message.lost())).await {
-    ///     Either::Left(_) => true,
-    ///     Either::Right(_) => false,
-    /// };
-    /// if is_packed {
-    ///     message.complete().await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn lost(&self) {
+    pub(super) async fn lost(&self) {
         loop {
-            let loss = self.claim.loss.notified();
+            let loss = self.loss.notified();
             if self.is_lost() {
                 return;
             }
             loss.await;
         }
     }
-}
 
-impl Deref for ClaimedMessage {
-    type Target = Message;
-
-    fn deref(&self) -> &Message {
-        &self.message
+    /// The message is not ours any more.
+    pub(super) fn end(&self) {
+        self.is_lost.store(true, Ordering::Release);
+        self.loss.notify_waiters();
     }
 }
 
-impl Drop for ClaimedMessage {
-    fn drop(&mut self) {
-        self.renewal.abort();
+impl Hold {
+    pub(super) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// Deletes the message; `false` if it was not ours any more.
+    pub(super) async fn delete(&self) -> Result<bool> {
+        match self.queue.delete_message(&self.receipt, None).await {
+            Ok(_) => Ok(true),
+            Err(error) if is_lost(&error) => Ok(self.is_made(&error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Shows the message to others after a pause; `false` if it was not ours any more.
+    pub(super) async fn show_after(&mut self, pause: Duration) -> Result<bool> {
+        let update = MessageUpdate::visible_after(pause.min(HIDDEN_MAX));
+        match self.queue.update_message(&mut self.receipt, update, None).await {
+            Ok(_) => Ok(true),
+            Err(error) if is_lost(&error) => Ok(self.is_made(&error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hides the message for that long from now, in the time that there is for it.
+    async fn update(&mut self, update: MessageUpdate, timeout: Duration) -> Result<()> {
+        let began = Instant::now();
+        let deadline = Some(renewal_time(self.until.saturating_duration_since(began), timeout));
+        let options = CallOptions { deadline, ..Default::default() };
+        let updated = self.queue.update_message(&mut self.receipt, update, Some(options)).await;
+        match updated {
+            Ok(_) => {
+                self.until = began + timeout;
+                self.certain_until = self.until;
+                Ok(())
+            }
+            Err(error) => {
+                if error.may_have_been_applied() {
+                    // There may be a receipt that we do not have.
+                    self.certain_until = began;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether a change whose answer was lost has been made. Repeated, it found another receipt than ours, or nothing; that is its
+    /// own doing, as long as it cannot be that of somebody else.
+    fn is_made(&self, error: &azure_core::Error) -> bool {
+        error.may_have_been_applied() && Instant::now() < self.certain_until
     }
 }
 
@@ -203,34 +178,31 @@ fn lifetime(message: &Message, timeout: Duration) -> Duration {
 }
 
 /// Hides the message anew after half of its time, until somebody ends this or the message is lost.
-async fn renew(claim: Arc<Claim>, asked_at: Instant, timeout: Duration) {
-    let mut until = asked_at + timeout;
-    let mut next = asked_at + timeout / 2;
+pub(super) async fn renew(claim: Arc<Claim>) {
+    let timeout = claim.timeout;
+    let mut next = claim.hold().await.until - timeout / 2;
     loop {
         sleep_until(next).await;
-        let mut hold = claim.hold.lock().await;
-        let (began, update) = (Instant::now(), MessageUpdate::visible_after(timeout));
-        let deadline = Some(renewal_time(until.saturating_duration_since(began), timeout));
-        let options = CallOptions { deadline, ..Default::default() };
-        match claim.queue.update_message(&mut hold.receipt, update, Some(options)).await {
-            Ok(_) => {
-                (until, next) = (began + timeout, began + timeout / 2);
-                hold.certain_until = until;
-            }
+        let mut hold = claim.hold().await;
+        let due = hold.until - timeout / 2;
+        if due > Instant::now() {
+            // Whoever wrote into it has hidden it anew.
+            next = due;
+            continue;
+        }
+        match hold.update(MessageUpdate::visible_after(timeout), timeout).await {
+            Ok(()) => next = hold.until - timeout / 2,
             Err(error) if is_lost(&error) => break,
-            Err(error) if error.is_transient() => {
-                if error.may_have_been_applied() {
-                    // There may be a receipt that we do not have.
-                    hold.certain_until = began;
-                }
+            Err(error) if may_pass(&error) => {
                 next = Instant::now() + timeout / RETRY_PART;
-                if next >= until {
+                if next >= hold.until {
                     break;
                 }
             }
             Err(error) => {
                 // A signature without the permission to update, mostly.
                 tracing::warn!(message = hold.receipt.message_id, %error, "cannot renew a message");
+                let until = hold.until;
                 // Whoever ends the work before that needs the receipt.
                 drop(hold);
                 sleep_until(until).await;
@@ -238,8 +210,7 @@ async fn renew(claim: Arc<Claim>, asked_at: Instant, timeout: Duration) {
             }
         }
     }
-    claim.is_lost.store(true, Ordering::Release);
-    claim.loss.notify_waiters();
+    claim.end();
 }
 
 /// How long a renewal may take when there is that much time left: never so long that there is none for another, and never so

@@ -22,6 +22,7 @@ use crate::core::error::{Result, conversion};
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MessageEncoding {
     /// The text as it is: up to 65,536 bytes of UTF-8, without control characters.
     #[default]

@@ -6,7 +6,6 @@ use azure_core::http::Method;
 use futures::FutureExt;
 use tavola_wire::queue::answers;
 
-use super::queue_client::call;
 use super::{ListQueuesOptions, Metadata};
 use crate::core::error::{Result, conversion};
 use crate::core::pager::{Fetched, Page, Pager};
@@ -57,13 +56,14 @@ pub struct QueuePage {
 ///
 /// let options = ListQueuesOptions { include_metadata: true, ..Default::default() };
 /// let queues: Vec<QueueItem> = service.list_queues(Some(options)).try_collect().await?;
-/// for QueueItem { name, metadata } in queues {
+/// for QueueItem { name, metadata, .. } in queues {
 ///     println!("{name}: {:?}", metadata.unwrap_or_default());
 /// }
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueItem {
     /// Its name.
     pub name: String,
@@ -106,7 +106,7 @@ async fn fetch(
     ];
     let given = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let query: Vec<_> = std::iter::once(("comp", "list")).chain(given).collect();
-    let call = Call { query: &query, ..call("list_queues", Method::Get, "") };
+    let call = Call { query: &query, ..Call::new("list_queues", Method::Get, "") };
     let answer = pipeline.send(call, &options.call_options()).await?;
     let page = answers::parse_queues(answer.body())
         .map_err(|error| conversion(error.message().to_owned()))?;

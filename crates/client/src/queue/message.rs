@@ -121,6 +121,11 @@ impl Message {
         let (receipt, next_visible_at) = claimed(&answer)?;
         Ok(Self { receipt, next_visible_at, message: PeekedMessage::new(answer, encoding) })
     }
+
+    /// Without the receipt.
+    pub(super) fn into_peeked(self) -> PeekedMessage {
+        self.message
+    }
 }
 
 impl Deref for Message {
@@ -157,7 +162,8 @@ pub struct PeekedMessage {
     pub inserted_at: DateTime,
     /// When it ends by itself.
     pub expires_at: DateTime,
-    /// How often it was received, this time included: 1 for the first.
+    /// How often it was received. In a [`Message`] this time is included, so that it is 1 for the first; a message that was
+    /// looked at and never received has 0.
     pub dequeue_count: u32,
     raw_text: String,
     encoding: MessageEncoding,
@@ -228,6 +234,7 @@ impl PeekedMessage {
 /// # }
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MessageUpdate {
     /// When others can receive it, from now: up to 7 days. Parts of a second count as a whole one.
     pub visibility_timeout: Duration,

@@ -7,7 +7,6 @@ use serde::Serialize;
 use tavola_wire::ErrorCode;
 use tavola_wire::queue::answers::{self, MessageAnswer};
 
-use super::queue_client::call;
 use super::{
     Message, MessageReceipt, MessageUpdate, PeekMessagesOptions, PeekedMessage, QueueClient,
     ReceiveMessagesOptions, SendMessageOptions, SentMessage, TimeToLive, UpdatedMessage,
@@ -87,7 +86,8 @@ impl QueueClient {
         let query =
             given([("visibilitytimeout", hidden.as_deref()), ("messagettl", kept.as_deref())]);
         let resource = self.messages_resource();
-        let call = Call { query: &query, body, ..call("send_message", Method::Post, &resource) };
+        let call =
+            Call { query: &query, body, ..Call::new("send_message", Method::Post, &resource) };
         let answer = self.pipeline.send(call, &options.call_options()).await?;
         let sent = parse(&answer)?.pop();
         let sent = sent.ok_or_else(|| conversion("the answer names no message"))?;
@@ -119,7 +119,7 @@ impl QueueClient {
         let query =
             given([("numofmessages", count.as_deref()), ("visibilitytimeout", hidden.as_deref())]);
         let resource = self.messages_resource();
-        let call = Call { query: &query, ..call("receive_messages", Method::Get, &resource) };
+        let call = Call { query: &query, ..Call::new("receive_messages", Method::Get, &resource) };
         let answer = self.pipeline.send(call, &options.call_options()).await?;
         let messages = parse(&answer)?.into_iter();
         messages.map(|message| Message::new(message, self.encoding)).collect()
@@ -147,7 +147,7 @@ impl QueueClient {
         let count = options.max_messages.map(|count| count.to_string());
         let query = given([("peekonly", Some("true")), ("numofmessages", count.as_deref())]);
         let resource = self.messages_resource();
-        let call = Call { query: &query, ..call("peek_messages", Method::Get, &resource) };
+        let call = Call { query: &query, ..Call::new("peek_messages", Method::Get, &resource) };
         let answer = self.pipeline.send(call, &options.call_options()).await?;
         let messages = parse(&answer)?.into_iter();
         Ok(messages.map(|message| PeekedMessage::new(message, self.encoding)).collect())
@@ -171,7 +171,9 @@ impl QueueClient {
     /// ```
     ///
     /// # Errors
-    /// `MessageNotFound` for a message that is gone, or that somebody else has received or changed since.
+    /// `MessageNotFound` for a message that is gone, or that somebody else has received or changed since. Also after a lost
+    /// answer, when the first attempt had changed it: [`may_have_been_applied`](ErrorExt::may_have_been_applied) says so then.
+    /// Nobody has its new receipt, and it can be received when its time is over.
     pub async fn update_message(
         &self,
         receipt: &mut MessageReceipt,
@@ -185,7 +187,8 @@ impl QueueClient {
         };
         let query = [("popreceipt", receipt.pop_receipt.as_str()), ("visibilitytimeout", &hidden)];
         let resource = self.message_resource(&receipt.message_id);
-        let call = Call { query: &query, body, ..call("update_message", Method::Put, &resource) };
+        let call =
+            Call { query: &query, body, ..Call::new("update_message", Method::Put, &resource) };
         let answer = self.pipeline.send(call, &options.unwrap_or_default()).await?;
         let missing = || conversion("the answer has no receipt");
         let pop_receipt = answer.header("x-ms-popreceipt").ok_or_else(missing)?.to_owned();
@@ -220,7 +223,7 @@ impl QueueClient {
         }
         let query = [("popreceipt", receipt.pop_receipt.as_str())];
         let resource = self.message_resource(&receipt.message_id);
-        let call = Call { query: &query, ..call("delete_message", Method::Delete, &resource) };
+        let call = Call { query: &query, ..Call::new("delete_message", Method::Delete, &resource) };
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
 
@@ -265,7 +268,7 @@ impl QueueClient {
     /// `QueueNotFound`.
     pub async fn clear_messages(&self, options: Option<CallOptions>) -> Result<ResponseInfo> {
         let resource = self.messages_resource();
-        let call = call("clear_messages", Method::Delete, &resource);
+        let call = Call::new("clear_messages", Method::Delete, &resource);
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
 

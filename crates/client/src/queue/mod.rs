@@ -36,10 +36,12 @@
 mod admin;
 mod backoff;
 mod claim;
+mod claimed_message;
 mod encoding;
 mod list;
 mod message;
 mod messages;
+mod metadata;
 mod options;
 mod queue_client;
 mod service_client;
@@ -49,7 +51,7 @@ mod stream;
 pub use crate::core::stop::StopSignal;
 pub use admin::QueueProperties;
 pub use backoff::Backoff;
-pub use claim::ClaimedMessage;
+pub use claimed_message::{ClaimedMessage, MessageHandle};
 pub use encoding::MessageEncoding;
 pub use list::{QueueItem, QueuePage, QueuePager};
 pub use message::{

@@ -26,8 +26,9 @@ use crate::core::stop::StopSignal;
 /// ```
 pub type QueueClientOptions = ServiceClientOptions;
 
-/// Names and values that are kept with a queue. Names are letters, digits and `_`, and travel in lower case, because they are
-/// names of headers; values are ASCII.
+/// Names and values that are kept with a queue. Names are letters of ASCII, digits and `_`, begin with no digit, and travel in
+/// lower case, because they are names of headers; values are ASCII. A value of another client that is not is shown as the text
+/// that it is in UTF-8, or else in Latin-1; it cannot be written back.
 ///
 /// ```no_run
 /// # async fn run(orders: tavola_client::queue::QueueClient) -> tavola_client::Result<()> {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use azure_core::http::Method;
 use tavola_wire::auth::sas::QueueSasSpec;
 
 use super::spec::{QUEUE_SERVICE, check_queue_name};
@@ -11,7 +10,7 @@ use crate::core::builder::ClientBuilder;
 use crate::core::connection_string::parse_url;
 use crate::core::credential::{Credential, SasCredential};
 use crate::core::error::{Result, conversion};
-use crate::core::pipeline::{Call, Format, ServicePipeline};
+use crate::core::pipeline::ServicePipeline;
 
 /// Works with the messages of a queue.
 ///
@@ -176,6 +175,11 @@ impl QueueClient {
         &self.name
     }
 
+    /// Whether both are known to work on the same messages. An account has several addresses, but one name.
+    pub(crate) fn is_same_queue(&self, other: &Self) -> bool {
+        self.name == other.name && self.pipeline.account() == other.pipeline.account()
+    }
+
     /// Makes a signature for this queue: a query string to hand out, or to use as
     /// [`SasCredential`](crate::SasCredential). The spec's queue is set to this one.
     ///
@@ -199,18 +203,5 @@ impl QueueClient {
         let credential = self.pipeline.signing_key()?;
         let spec = QueueSasSpec { queue: self.name.to_string(), ..spec.clone() };
         Ok(spec.sign(credential.account(), credential.key()))
-    }
-}
-
-/// A request in XML, as all of queues are.
-pub(super) fn call<'a>(operation: &'static str, method: Method, resource: &'a str) -> Call<'a> {
-    Call {
-        operation,
-        method,
-        resource,
-        query: &[],
-        headers: &[],
-        body: Vec::new(),
-        format: Format::XML,
     }
 }

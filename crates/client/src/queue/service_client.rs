@@ -5,19 +5,18 @@ use std::sync::Arc;
 use azure_core::http::{Method, StatusCode, Url};
 use tavola_wire::Service;
 use tavola_wire::auth::sas::{AccountSasSpec, Services};
-use tavola_wire::queue::metadata::HEADER_PREFIX;
 use tavola_wire::xml::service_properties::{ServiceProperties, ServicePropertiesUpdate};
 use tavola_wire::xml::stats::{self, ServiceStats};
 
 use super::list::{self, QueuePager};
-use super::queue_client::call;
+use super::metadata::headers_of;
 use super::spec::{QUEUE_SERVICE, check_queue_name};
-use super::{CreateQueueOptions, ListQueuesOptions, Metadata, QueueClient, QueueClientOptions};
+use super::{CreateQueueOptions, ListQueuesOptions, QueueClient, QueueClientOptions};
 use crate::core::builder::ClientBuilder;
 use crate::core::credential::Credential;
 use crate::core::error::{ErrorExt, Result, conversion};
 use crate::core::options::CallOptions;
-use crate::core::pipeline::{Call, ServicePipeline};
+use crate::core::pipeline::{Call, PROPERTIES, STATS, ServicePipeline};
 use crate::core::response::ResponseInfo;
 
 /// Works with the queues of an account.
@@ -183,7 +182,8 @@ impl QueueServiceClient {
     /// ```
     ///
     /// # Errors
-    /// `QueueAlreadyExists` for one with other metadata, `QueueBeingDeleted`, or a name that no queue can have.
+    /// `QueueAlreadyExists` for one with other metadata, `QueueBeingDeleted`, a name that no queue can have, or metadata that
+    /// no header can carry.
     pub async fn create_queue(
         &self,
         name: &str,
@@ -191,9 +191,9 @@ impl QueueServiceClient {
     ) -> Result<ResponseInfo> {
         check_queue_name(name)?;
         let options = options.unwrap_or_default();
-        let headers = metadata_headers(&options.metadata);
+        let headers = headers_of(&options.metadata)?;
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        let call = Call { headers: &headers, ..call("create_queue", Method::Put, name) };
+        let call = Call { headers: &headers, ..Call::new("create_queue", Method::Put, name) };
         Ok(self.pipeline.send(call, &options.call_options()).await?.info)
     }
 
@@ -239,7 +239,7 @@ impl QueueServiceClient {
         options: Option<CallOptions>,
     ) -> Result<ResponseInfo> {
         check_queue_name(name)?;
-        let call = call("delete_queue", Method::Delete, name);
+        let call = Call::new("delete_queue", Method::Delete, name);
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
 
@@ -298,7 +298,7 @@ impl QueueServiceClient {
     /// # Errors
     /// A credential that may not.
     pub async fn get_properties(&self, options: Option<CallOptions>) -> Result<ServiceProperties> {
-        let call = service_call("get_properties", Method::Get, Vec::new());
+        let call = Call::of_service("get_properties", Method::Get, &PROPERTIES);
         let response = self.pipeline.send(call, &options.unwrap_or_default()).await?;
         let update = ServicePropertiesUpdate::parse(response.body())
             .map_err(|error| conversion(error.message().to_owned()))?;
@@ -329,7 +329,7 @@ impl QueueServiceClient {
     ) -> Result<ResponseInfo> {
         let xml = properties.to_xml();
         let body = xml.trim_start_matches('\u{feff}').as_bytes().to_vec();
-        let call = service_call("set_properties", Method::Put, body);
+        let call = Call { body, ..Call::of_service("set_properties", Method::Put, &PROPERTIES) };
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
 
@@ -349,7 +349,7 @@ impl QueueServiceClient {
     /// # Errors
     /// An account without a readable copy.
     pub async fn get_stats(&self, options: Option<CallOptions>) -> Result<ServiceStats> {
-        let call = service_call("get_stats", Method::Get, Vec::new());
+        let call = Call::of_service("get_stats", Method::Get, &STATS);
         let response = self.pipeline.send_to_secondary(call, &options.unwrap_or_default()).await?;
         stats::parse(response.body()).map_err(|error| conversion(error.message().to_owned()))
     }
@@ -377,18 +377,4 @@ impl QueueServiceClient {
         let spec = AccountSasSpec { services: Services::of(Service::Queue), ..spec.clone() };
         Ok(spec.sign(credential.account(), credential.key()))
     }
-}
-
-fn service_call(operation: &'static str, method: Method, body: Vec<u8>) -> Call<'static> {
-    let query: &[(&str, &str)] = match operation {
-        "get_stats" => &[("restype", "service"), ("comp", "stats")],
-        _ => &[("restype", "service"), ("comp", "properties")],
-    };
-    Call { query, body, ..call(operation, method, "") }
-}
-
-/// The headers that carry the metadata of a queue.
-pub(super) fn metadata_headers(metadata: &Metadata) -> Vec<(String, &str)> {
-    let header = |(name, value): (&String, _)| (format!("{HEADER_PREFIX}{name}"), value);
-    metadata.iter().map(|(name, value)| header((name, value.as_str()))).collect()
 }

@@ -6,11 +6,11 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::future::{Either, select};
+use futures::future::{Either, join_all, select};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use tavola_wire::queue::parameters::SEVEN_DAYS;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Backoff, ClaimedMessage, MessageStreamOptions, QueueClient, ReceiveMessagesOptions};
 use crate::core::error::Result;
@@ -24,6 +24,8 @@ pub(crate) const HIDDEN_MAX: Duration = Duration::from_secs(SEVEN_DAYS.unsigned_
 /// The pauses of those who wait for messages, unless told otherwise.
 pub(crate) const POLL: Backoff =
     Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(10) };
+/// How long a request that is under way at the stop is waited for. Messages that nobody gets of it appear again.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Messages that one request receives at most.
 pub(crate) const BATCH_MAX: u8 = 32;
 
@@ -61,7 +63,7 @@ impl QueueClient {
             let item = next(&mut source, &mut waiting, batch).await?;
             Some((item, (source, waiting)))
         });
-        MessageStream(messages.boxed())
+        MessageStream(messages.fuse().boxed())
     }
 }
 
@@ -124,11 +126,14 @@ async fn next(
 
 /// Gives messages that nobody began to others. They get them later if that fails.
 async fn release(messages: impl IntoIterator<Item = ClaimedMessage>) {
-    for message in messages {
-        if let Err(error) = message.release(Duration::ZERO).await {
-            tracing::debug!(%error, "cannot release a message");
+    let releases = messages.into_iter().map(|message| async move {
+        match timeout(STOP_TIMEOUT, message.release(Duration::ZERO)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "cannot release a message"),
+            Err(_) => tracing::debug!("cannot release a message in time"),
         }
-    }
+    });
+    join_all(releases).await;
 }
 
 /// Receives messages, and pauses when there are none or the service fails.
@@ -137,6 +142,9 @@ pub(crate) struct Source {
     visibility_timeout: Duration,
     poll: Backoff,
     stop: StopSignal,
+    /// How long a question that is under way at the stop is waited for.
+    stop_timeout: Duration,
+    stopped_at: Option<Instant>,
     /// Questions in a row that gave nothing.
     idle: u32,
 }
@@ -159,7 +167,18 @@ impl Source {
     ) -> Self {
         let stop = stop.unwrap_or_else(StopSignal::never);
         let visibility_timeout = visibility_timeout.clamp(HIDDEN_MIN, HIDDEN_MAX);
-        Self { queue, visibility_timeout, poll, stop, idle: 0 }
+        let stop_timeout = STOP_TIMEOUT;
+        Self { queue, visibility_timeout, poll, stop, stop_timeout, stopped_at: None, idle: 0 }
+    }
+
+    /// Waits no longer than that for a question that is under way at the stop.
+    pub(crate) fn stop_timeout_at_most(&mut self, limit: Duration) {
+        self.stop_timeout = self.stop_timeout.min(limit);
+    }
+
+    /// How long a question was waited for after the stop.
+    pub(crate) fn waited_after_stop(&self) -> Duration {
+        self.stopped_at.map_or(Duration::ZERO, |stopped_at| stopped_at.elapsed())
     }
 
     pub(crate) fn is_stopped(&mut self) -> bool {
@@ -171,7 +190,8 @@ impl Source {
         self.stop.wait().await;
     }
 
-    /// Asks once.
+    /// Asks once. A question that was sent is not given up at once at the stop: its messages would be hidden and nobody would
+    /// have them.
     pub(crate) async fn ask(&mut self, max_messages: u8) -> Result<Claims> {
         let asked_at = Instant::now();
         let options = ReceiveMessagesOptions {
@@ -181,7 +201,21 @@ impl Source {
         };
         // Counted as a failure until it is none, so that an error is followed by a pause.
         self.idle = self.idle.saturating_add(1);
-        let messages = self.queue.receive_messages(Some(options)).await?;
+        let question = self.queue.receive_messages(Some(options));
+        let mut stopped_at = None;
+        let answer = {
+            let stopped = async {
+                self.stop.wait().await;
+                stopped_at = Some(Instant::now());
+                sleep(self.stop_timeout).await;
+            };
+            match select(pin!(question), pin!(stopped)).await {
+                Either::Left((answer, _)) => Some(answer),
+                Either::Right(_) => None,
+            }
+        };
+        self.stopped_at = stopped_at;
+        let Some(messages) = answer.transpose()? else { return Ok(Claims::Stopped) };
         if messages.is_empty() {
             return Ok(Claims::None);
         }
@@ -191,8 +225,7 @@ impl Source {
         Ok(Claims::Some(messages.into_iter().map(claim).collect()))
     }
 
-    /// Pauses as long as the last questions advise, then asks. A question that was sent is never given up: its messages
-    /// would be hidden and nobody would have them.
+    /// Pauses as long as the last questions advise, then asks.
     pub(crate) async fn wait(&mut self, max_messages: u8) -> Result<Claims> {
         if self.idle > 0 {
             let pause = self.poll.random_pause(self.idle);

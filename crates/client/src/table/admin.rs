@@ -9,7 +9,7 @@ use super::spec::{ODATA, check_table_name};
 use super::{TableClient, TableServiceClient};
 use crate::core::error::{ErrorExt, Result, conversion};
 use crate::core::options::CallOptions;
-use crate::core::pipeline::{Call, Format};
+use crate::core::pipeline::Call;
 use crate::core::response::{Answer, ResponseInfo};
 
 impl TableClient {
@@ -106,15 +106,8 @@ impl TableClient {
     }
 
     async fn find(&self, operation: &'static str, options: Option<CallOptions>) -> Result<Answer> {
-        let call = Call {
-            operation,
-            method: Method::Get,
-            resource: &format!("Tables('{}')", self.name),
-            query: &[],
-            headers: &[],
-            body: Vec::new(),
-            format: ODATA,
-        };
+        let resource = format!("Tables('{}')", self.name);
+        let call = Call { format: ODATA, ..Call::new(operation, Method::Get, &resource) };
         self.pipeline.send(call, &options.unwrap_or_default()).await
     }
 
@@ -175,15 +168,7 @@ impl TableClient {
     }
 
     fn acl_call(&self, operation: &'static str, method: Method, body: Vec<u8>) -> Call<'_> {
-        Call {
-            operation,
-            method,
-            resource: &self.name,
-            query: &[("comp", "acl")],
-            headers: &[],
-            body,
-            format: Format::XML,
-        }
+        Call { query: &[("comp", "acl")], body, ..Call::new(operation, method, &self.name) }
     }
 
     fn service(&self) -> TableServiceClient {

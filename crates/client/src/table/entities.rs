@@ -44,13 +44,10 @@ impl TableClient {
     ) -> Result<WriteResponse> {
         let entity = self.outgoing(entity).await?;
         let call = Call {
-            operation: "insert_entity",
-            method: Method::Post,
-            resource: &self.name,
-            query: &[],
             headers: &[("prefer", "return-no-content")],
             body: json::write_entity(&entity),
             format: ODATA,
+            ..Call::new("insert_entity", Method::Post, &self.name)
         };
         self.pipeline.send(call, &options.unwrap_or_default()).await?.into_written()
     }
@@ -131,14 +128,11 @@ impl TableClient {
     ) -> Result<ResponseInfo> {
         check_keys(partition_key, row_key)?;
         let if_match = if_match.into();
+        let link = self.entity_link(partition_key, row_key);
         let call = Call {
-            operation: "delete_entity",
-            method: Method::Delete,
-            resource: &self.entity_link(partition_key, row_key),
-            query: &[],
             headers: &[("if-match", if_match.as_str())],
-            body: Vec::new(),
             format: ODATA,
+            ..Call::new("delete_entity", Method::Delete, &link)
         };
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
@@ -196,14 +190,11 @@ impl TableClient {
         let GetEntityOptions { select, method_options, deadline } = options.unwrap_or_default();
         let select = self.selected(select).map(|names| select_text(&names));
         let query = select.as_deref().map(|names| [("$select", names)]);
+        let link = self.entity_link(partition_key, row_key);
         let call = Call {
-            operation: "get_entity",
-            method: Method::Get,
-            resource: &self.entity_link(partition_key, row_key),
             query: query.as_ref().map_or(&[], |query| &query[..]),
-            headers: &[],
-            body: Vec::new(),
             format: ODATA,
+            ..Call::new("get_entity", Method::Get, &link)
         };
         let options = CallOptions { method_options, deadline };
         let answer = self.pipeline.send(call, &options).await?;
@@ -349,14 +340,12 @@ impl TableClient {
         }
         let entity = self.outgoing(entity).await?;
         let headers = if_match.as_ref().map(|if_match| [("if-match", if_match.as_str())]);
+        let link = self.entity_link(entity.partition_key(), entity.row_key());
         let call = Call {
-            operation,
-            method: method_of(mode),
-            resource: &self.entity_link(entity.partition_key(), entity.row_key()),
-            query: &[],
             headers: headers.as_ref().map_or(&[], |headers| &headers[..]),
             body: json::write_entity(&entity),
             format: ODATA,
+            ..Call::new(operation, method_of(mode), &link)
         };
         self.pipeline.send(call, &options.unwrap_or_default()).await?.into_written()
     }

@@ -10,7 +10,7 @@ use crate::core::error::{Result, refused};
 /// # async fn run(service: tavola_client::TableServiceClient) -> tavola_client::Result<()> {
 /// use tavola_client::IndexInfo;
 ///
-/// let indexes: Vec<IndexInfo> = service.indexes()?.list(Some("people"), None).await?;
+/// let indexes: Vec<IndexInfo> = service.indexes().list(Some("people"), None).await?;
 /// for index in indexes.iter().filter(|index| index.uses == 0) {
 ///     println!("nobody uses {} with {} bytes", index.name, index.bytes);
 /// }
@@ -53,6 +53,8 @@ pub struct IndexInfo {
     pub note: String,
     /// What the last [verification](crate::IndexClient::verify) says, if there was one.
     pub verification: String,
+    /// All of it as the service says it, for what a newer one says beside.
+    pub entity: Entity,
 }
 
 /// Whether queries use an index.
@@ -61,7 +63,7 @@ pub struct IndexInfo {
 /// # async fn run(service: tavola_client::TableServiceClient) -> tavola_client::Result<()> {
 /// use tavola_client::IndexState;
 ///
-/// let by_town = service.indexes()?.get("people", "ByTown", None).await?;
+/// let by_town = service.indexes().get("people", "ByTown", None).await?;
 /// assert_eq!(by_town.state, IndexState::Readable);
 /// # Ok(())
 /// # }
@@ -97,7 +99,7 @@ impl IndexInfo {
                 "Failed" => IndexState::Failed,
                 "" => {
                     return Err(refused(
-                        "the service says nothing of its indexes: TavolaIndexes is a plain table there",
+                        "the service says nothing of the index: TavolaIndexes is a plain table there, and nothing is built",
                     ));
                 }
                 _ => IndexState::Building,
@@ -113,6 +115,7 @@ impl IndexInfo {
             error: text("Error")?,
             note: text("Note")?,
             verification: text("Verify")?,
+            entity: entity.clone(),
         })
     }
 }

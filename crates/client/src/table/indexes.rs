@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use tavola_wire::ErrorCode;
+use tavola_wire::table::index::{INDEXES_TABLE, IndexDefinition};
 
 use super::entity::{Entity, IndexSpec, TableEntity};
 use super::index_info::{IndexInfo, IndexState};
@@ -17,8 +18,6 @@ use super::table_client::TableClient;
 use crate::core::error::{ErrorExt, Result, refused};
 use crate::core::options::CallOptions;
 
-/// The table that indexes are declared in.
-const TABLE: &str = "TavolaIndexes";
 /// How often a build is asked for.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// What a verification says while it runs, and how it begins to say that nothing is wrong.
@@ -31,10 +30,10 @@ const SOUND: &str = "sound";
 /// # async fn run(service: tavola_client::TableServiceClient) -> tavola_client::Result<()> {
 /// use tavola_client::{IndexClient, IndexSpec};
 ///
-/// let indexes: IndexClient = service.indexes()?;
+/// let indexes: IndexClient = service.indexes();
 /// indexes.declare("people", "ByTown", &IndexSpec::on("Town,LastName"), None).await?;
-/// let built = indexes.wait_until_readable("people", "ByTown").await?;
-/// println!("{} entries, {}", built.entries, indexes.verify("people", "ByTown").await?);
+/// let built = indexes.wait_until_readable("people", "ByTown", None).await?;
+/// println!("{} entries, {}", built.entries, indexes.verify("people", "ByTown", None).await?);
 /// // From here on `Town eq 'Redmond'` is fast.
 /// let used = indexes.get("people", "ByTown", None).await?.uses;
 /// let others = indexes.list(Some("people"), None).await?.len() - 1;
@@ -53,17 +52,14 @@ impl TableServiceClient {
     ///
     /// ```no_run
     /// # async fn run(service: tavola_client::TableServiceClient) -> tavola_client::Result<()> {
-    /// for index in service.indexes()?.list(None, None).await? {
+    /// for index in service.indexes().list(None, None).await? {
     ///     println!("{}: {} on {}", index.table, index.name, index.spec.keys);
     /// }
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// # Errors
-    /// None that is known.
-    pub fn indexes(&self) -> Result<IndexClient> {
-        Ok(IndexClient { table: self.table_client(TABLE)? })
+    pub fn indexes(&self) -> IndexClient {
+        IndexClient { table: self.known_table(INDEXES_TABLE) }
     }
 }
 
@@ -97,20 +93,21 @@ impl TableClient {
     /// ```
     ///
     /// # Errors
-    /// A definition that the service refuses; `TableNotFound` if the table does not exist.
+    /// A definition that the service refuses; `TableNotFound` if the table does not exist; a service where `TavolaIndexes` is a
+    /// table like every other.
     pub async fn ensure_indexes<T: TableEntity>(
         &self,
         options: Option<CallOptions>,
     ) -> Result<bool> {
-        let indexes = IndexClient { table: self.sibling(TABLE) };
+        let indexes = IndexClient { table: self.sibling(INDEXES_TABLE) };
         for (name, spec) in T::indexes() {
             match indexes.get(self.name(), name, options.clone()).await {
-                Ok(found) if found.spec == spec && found.state != IndexState::Failed => continue,
-                Err(error) if error.code() == Some(ErrorCode::TableNotFound) => return Ok(false),
+                Ok(found) if found.state != IndexState::Failed && is_same(&found.spec, &spec) => {}
+                Err(error) if is_table_missing(&error) => return Ok(false),
                 Err(error) if error.code() != Some(ErrorCode::ResourceNotFound) => {
                     return Err(error);
                 }
-                _ => indexes.declare(self.name(), name, &spec, options.clone()).await?,
+                _ => drop(indexes.declare(self.name(), name, &spec, options.clone()).await?),
             }
         }
         Ok(true)
@@ -118,23 +115,30 @@ impl TableClient {
 }
 
 impl IndexClient {
-    /// Declares an index, or another definition for one: that is built beside the old one, which is used until then.
+    /// Declares an index, or another definition for one: that is built beside the old one, which is used until then. Gives
+    /// what the service says of it.
     ///
     /// # Errors
-    /// A definition that the service refuses; `TableNotFound` without the table, or where there are no indexes.
+    /// A definition that the service refuses; `TableNotFound` without the table, or where there are no indexes: the message
+    /// says which; a service where `TavolaIndexes` is a table like every other, which has a useless entity then.
     pub async fn declare(
         &self,
         table: &str,
         name: &str,
         spec: &IndexSpec,
         options: Option<CallOptions>,
-    ) -> Result<()> {
+    ) -> Result<IndexInfo> {
         match self.write(table, name, spec, options.clone()).await {
+            Ok(()) => self.read(table, name, options).await,
             Err(error) if may_be_the_name(&error) => {
                 let made = self.as_made(table, error, options.clone()).await?;
-                self.write(&made, name, spec, options).await
+                self.write(&made, name, spec, options.clone()).await?;
+                self.read(&made, name, options).await
             }
-            declared => declared,
+            Err(error) if is_table_missing(&error) && self.exists(options).await => {
+                Err(error.with_context(format!("there is no table {table}")))
+            }
+            Err(error) => Err(explained(error)),
         }
     }
 
@@ -153,7 +157,7 @@ impl IndexClient {
                 let made = self.as_made(table, error, options.clone()).await?;
                 self.read(&made, name, options).await
             }
-            found => found,
+            found => found.map_err(explained),
         }
     }
 
@@ -166,8 +170,8 @@ impl IndexClient {
         table: Option<&str>,
         options: Option<QueryOptions>,
     ) -> Result<Vec<IndexInfo>> {
-        let found: Vec<_> =
-            self.table.query_entities::<Entity>(options).try_collect::<Vec<_>>().await?;
+        let found = self.table.query_entities::<Entity>(options).try_collect::<Vec<_>>().await;
+        let found = found.map_err(explained)?;
         let all = found.iter().map(|entity| IndexInfo::read(&entity.value));
         let all = all.collect::<Result<Vec<_>>>()?;
         let is_meant =
@@ -191,16 +195,21 @@ impl IndexClient {
                 let made = self.as_made(table, error, options.clone()).await?;
                 self.table.delete_entity(&made, name, IfMatch::Any, options).await.map(drop)
             }
-            dropped => dropped.map(drop),
+            dropped => dropped.map(drop).map_err(explained),
         }
     }
 
-    /// Waits until queries use an index.
+    /// Waits until queries use an index, however long it takes; the deadline in the options is that of each question.
     ///
     /// # Errors
     /// An index that cannot be built, with the reason; `ResourceNotFound` without it.
-    pub async fn wait_until_readable(&self, table: &str, name: &str) -> Result<IndexInfo> {
-        let mut index = self.get(table, name, None).await?;
+    pub async fn wait_until_readable(
+        &self,
+        table: &str,
+        name: &str,
+        options: Option<CallOptions>,
+    ) -> Result<IndexInfo> {
+        let mut index = self.get(table, name, options.clone()).await?;
         loop {
             match index.state {
                 IndexState::Readable => return Ok(index),
@@ -210,26 +219,32 @@ impl IndexClient {
                     return Err(refused(format!("the index {name} cannot be built: {why}")));
                 }
             }
-            index = self.get(&index.table, name, None).await?;
+            index = self.get(&index.table, name, options.clone()).await?;
         }
     }
 
-    /// Has the service compare an index with the entities of its table, while both are used, and waits for the outcome:
-    /// `sound` and the number of entries.
+    /// Has the service compare an index with the entities of its table, while both are used, and waits for the outcome,
+    /// however long it takes: `sound` and the number of entries. The deadline in the options is that of each question.
     ///
     /// # Errors
     /// An index that is not sound, with the differences; one that cannot be verified, because it has failed, is not built yet,
     /// or is declared anew meanwhile; `ResourceNotFound` without it.
-    pub async fn verify(&self, table: &str, name: &str) -> Result<String> {
+    pub async fn verify(
+        &self,
+        table: &str,
+        name: &str,
+        options: Option<CallOptions>,
+    ) -> Result<String> {
         let refuse = |why: &str| Err(refused(format!("the index {name} is not verified: {why}")));
-        let found = self.get(table, name, None).await?;
+        let found = self.get(table, name, options.clone()).await?;
         if found.state == IndexState::Failed {
-            return refuse(&found.error);
+            return refuse(&format!("it has failed: {}", found.error));
         }
         let asks = Entity::new(found.table.as_str(), name).with("Verify", true);
-        self.table.update_entity(&asks, UpdateMode::Merge, IfMatch::Any, None).await?;
+        let (any, call) = (IfMatch::Any, options.clone());
+        self.table.update_entity(&asks, UpdateMode::Merge, any, call).await?;
         loop {
-            let words = self.get(&found.table, name, None).await?.verification;
+            let words = self.get(&found.table, name, options.clone()).await?.verification;
             match words.as_str() {
                 VERIFYING => tokio::time::sleep(ASK_AGAIN).await,
                 sound if sound.starts_with(SOUND) => return Ok(words),
@@ -254,6 +269,14 @@ impl IndexClient {
             Err(_) => self.list(Some(table), None).await?.pop().map(|index| index.table),
         };
         made.filter(|made| made != table).ok_or(error)
+    }
+
+    /// Whether the service has the table that indexes are declared in.
+    async fn exists(&self, options: Option<CallOptions>) -> bool {
+        let CallOptions { method_options, deadline } = options.unwrap_or_default();
+        let one =
+            QueryOptions { page_size: Some(1), method_options, deadline, ..Default::default() };
+        self.table.query_entities::<Entity>(one).try_next().await.is_ok()
     }
 
     async fn write(
@@ -283,6 +306,33 @@ impl IndexClient {
         let options = GetEntityOptions { method_options, deadline, ..Default::default() };
         let found = self.table.get_entity::<Entity>(table, name, Some(options)).await?;
         IndexInfo::read(&found.value)
+    }
+}
+
+fn is_table_missing(error: &azure_core::Error) -> bool {
+    error.code() == Some(ErrorCode::TableNotFound)
+}
+
+/// Says which table is missing where indexes are kept in none.
+fn explained(error: azure_core::Error) -> azure_core::Error {
+    match is_table_missing(&error) {
+        true => error.with_context(format!(
+            "the service has no table {INDEXES_TABLE}: it is no Tavola, or an older one"
+        )),
+        false => error,
+    }
+}
+
+/// Whether two specs mean one index: the service answers in one form what can be written in many.
+fn is_same(one: &IndexSpec, other: &IndexSpec) -> bool {
+    let definition = |spec: &IndexSpec| {
+        IndexDefinition::parse(&spec.keys, &spec.include, &spec.filter, spec.unique)
+    };
+    match (definition(one), definition(other)) {
+        (Ok(first), Ok(second)) => {
+            first == second && one.browse_as.trim() == other.browse_as.trim()
+        }
+        _ => one == other,
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use azure_core::http::Method;
 use futures::FutureExt;
 use tavola_wire::explain;
+use tavola_wire::table::continuation::{NEXT_PARTITION_KEY, NEXT_ROW_KEY, NEXT_TABLE_NAME};
 use tavola_wire::uri::query::TOP_MAX;
 
 use super::encryption::EncryptionPolicy;
@@ -19,9 +20,6 @@ use crate::core::response::Answer;
 
 /// Parts the two halves of a token; neither has a blank.
 const TOKEN_SEPARATOR: char = ' ';
-const NEXT_PARTITION_KEY: &str = "x-ms-continuation-nextpartitionkey";
-const NEXT_ROW_KEY: &str = "x-ms-continuation-nextrowkey";
-const NEXT_TABLE_NAME: &str = "x-ms-continuation-nexttablename";
 
 /// A stream of entities, page by page behind the scenes; see [`Pager`] for stopping and resuming.
 ///
@@ -188,13 +186,10 @@ async fn entity_page(
     let headers: &[(&str, &str)] =
         if options.explain { &[(explain::EXPLAIN, "true")] } else { &[] };
     let call = Call {
-        operation: "query_entities",
-        method: Method::Get,
-        resource,
         query: &query,
         headers,
-        body: Vec::new(),
         format: ODATA,
+        ..Call::new("query_entities", Method::Get, resource)
     };
     pipeline.send(call, &options.call_options()).await
 }
@@ -249,13 +244,9 @@ pub(super) fn list_tables(
             push_query(&mut query, "$top", top.as_deref());
             push_query(&mut query, "NextTableName", token.as_deref());
             let call = Call {
-                operation: "list_tables",
-                method: Method::Get,
-                resource: "Tables",
                 query: &query,
-                headers: &[],
-                body: Vec::new(),
                 format: ODATA,
+                ..Call::new("list_tables", Method::Get, "Tables")
             };
             let answer = pipeline.send(call, &options.call_options()).await?;
             let page = TablePage { names: json::read_tables(answer.body())? };

@@ -1,18 +1,11 @@
 //! A change that depends on what is stored: read, change, write back if nobody else did meanwhile, or else again.
 
-use std::time::Duration;
-
 use super::entity::{Stored, TableEntity};
 use super::options::{GetEntityOptions, UpdateMode};
 use super::table_client::TableClient;
-use crate::core::error::{ErrorExt, Result, refused};
+use crate::core::error::{ErrorExt, Result};
 use crate::core::options::CallOptions;
-
-/// Races that may be lost for one change. Each attempt starts with a fresh read and the pauses get longer, so that this many
-/// losses mean an entity that is too busy for changes of this kind.
-const LOST_RACES_MAX: u32 = 20;
-const FIRST_PAUSE_MS: u64 = 4;
-const PAUSE_MS_MAX: u64 = 500;
+use crate::core::races::Races;
 
 impl TableClient {
     /// Reads an entity, lets the closure change it, and writes it back; if somebody else changed it in between, all over
@@ -49,7 +42,8 @@ impl TableClient {
         options: Option<CallOptions>,
     ) -> Result<Stored<T>> {
         let options = options.unwrap_or_default();
-        for lost in 1..=LOST_RACES_MAX {
+        let mut races = Races::default();
+        loop {
             let read = GetEntityOptions {
                 method_options: options.method_options.clone(),
                 deadline: options.deadline,
@@ -66,17 +60,9 @@ impl TableClient {
                 }
                 // Its own first attempt, perhaps: doing it again could do it twice.
                 Err(error) if error.may_have_been_applied() => return Err(error),
-                Err(error) if error.is_precondition_failed() => pause(lost).await,
+                Err(error) if error.is_precondition_failed() => races.lost().await?,
                 Err(error) => return Err(error),
             }
         }
-        Err(refused("others changed the entity in every attempt"))
     }
-}
-
-/// Waits a random while, longer after each loss, so that those who met once do not meet again.
-async fn pause(lost: u32) {
-    let longest_ms = (FIRST_PAUSE_MS << lost.min(10)).min(PAUSE_MS_MAX);
-    let random = getrandom::u64().unwrap_or_default();
-    tokio::time::sleep(Duration::from_millis(random % longest_ms)).await;
 }

@@ -14,7 +14,7 @@ use crate::core::builder::ClientBuilder;
 use crate::core::credential::Credential;
 use crate::core::error::{ErrorExt, Result, conversion};
 use crate::core::options::CallOptions;
-use crate::core::pipeline::{Call, Format, ServicePipeline};
+use crate::core::pipeline::{Call, PROPERTIES, STATS, ServicePipeline};
 use crate::core::response::ResponseInfo;
 
 /// Works with the tables of an account.
@@ -164,6 +164,11 @@ impl TableServiceClient {
         Ok(TableClient::with_pipeline(self.pipeline.clone(), &name))
     }
 
+    /// A client for a table whose name is known to be one.
+    pub(super) fn known_table(&self, name: &str) -> TableClient {
+        TableClient::with_pipeline(self.pipeline.clone(), name)
+    }
+
     /// Makes a table.
     ///
     /// ```no_run
@@ -187,13 +192,10 @@ impl TableServiceClient {
     ) -> Result<ResponseInfo> {
         check_table_name(name)?;
         let call = Call {
-            operation: "create_table",
-            method: Method::Post,
-            resource: "Tables",
-            query: &[],
             headers: &[("prefer", "return-no-content")],
             body: format!("{{\"TableName\":\"{name}\"}}").into_bytes(),
             format: ODATA,
+            ..Call::new("create_table", Method::Post, "Tables")
         };
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
@@ -240,15 +242,8 @@ impl TableServiceClient {
         options: Option<CallOptions>,
     ) -> Result<ResponseInfo> {
         check_table_name(name)?;
-        let call = Call {
-            operation: "delete_table",
-            method: Method::Delete,
-            resource: &format!("Tables('{name}')"),
-            query: &[],
-            headers: &[],
-            body: Vec::new(),
-            format: ODATA,
-        };
+        let resource = format!("Tables('{name}')");
+        let call = Call { format: ODATA, ..Call::new("delete_table", Method::Delete, &resource) };
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
 
@@ -307,7 +302,7 @@ impl TableServiceClient {
     /// # Errors
     /// A credential that may not.
     pub async fn get_properties(&self, options: Option<CallOptions>) -> Result<ServiceProperties> {
-        let call = service_call("get_properties", Method::Get, Vec::new());
+        let call = Call::of_service("get_properties", Method::Get, &PROPERTIES);
         let response = self.pipeline.send(call, &options.unwrap_or_default()).await?;
         let update = ServicePropertiesUpdate::parse(response.body())
             .map_err(|error| conversion(error.message().to_owned()))?;
@@ -338,7 +333,7 @@ impl TableServiceClient {
     ) -> Result<ResponseInfo> {
         let xml = properties.to_xml();
         let body = xml.trim_start_matches('\u{feff}').as_bytes().to_vec();
-        let call = service_call("set_properties", Method::Put, body);
+        let call = Call { body, ..Call::of_service("set_properties", Method::Put, &PROPERTIES) };
         Ok(self.pipeline.send(call, &options.unwrap_or_default()).await?.info)
     }
 
@@ -358,7 +353,7 @@ impl TableServiceClient {
     /// # Errors
     /// An account without a readable copy.
     pub async fn get_stats(&self, options: Option<CallOptions>) -> Result<ServiceStats> {
-        let call = service_call("get_stats", Method::Get, Vec::new());
+        let call = Call::of_service("get_stats", Method::Get, &STATS);
         let response = self.pipeline.send_to_secondary(call, &options.unwrap_or_default()).await?;
         stats::parse(response.body()).map_err(|error| conversion(error.message().to_owned()))
     }
@@ -384,12 +379,4 @@ impl TableServiceClient {
         let credential = self.pipeline.signing_key()?;
         Ok(spec.sign(credential.account(), credential.key()))
     }
-}
-
-fn service_call(operation: &'static str, method: Method, body: Vec<u8>) -> Call<'static> {
-    let query: &[(&str, &str)] = match operation {
-        "get_stats" => &[("restype", "service"), ("comp", "stats")],
-        _ => &[("restype", "service"), ("comp", "properties")],
-    };
-    Call { operation, method, resource: "", query, headers: &[], body, format: Format::XML }
 }

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use azure_core::Uuid;
 use azure_core::http::{Etag, Method};
 use tavola_wire::table::batch::request::OPERATIONS_MAX;
-use tavola_wire::table::batch::{BatchRequestWriter, OutgoingOperation, read_response};
+use tavola_wire::table::batch::{
+    BATCH_BYTES_MAX, BatchRequestWriter, OutgoingOperation, read_response,
+};
 
 use super::encryption::EncryptionPolicy;
 use super::entity::{Entity, TableEntity, check_keys, json};
@@ -28,7 +30,7 @@ use crate::core::response::{Answer, ResponseInfo};
 /// # Ok(())
 /// # }
 /// ```
-pub const TRANSACTION_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const TRANSACTION_BYTES_MAX: usize = BATCH_BYTES_MAX;
 /// Operations in a transaction.
 pub const TRANSACTION_OPERATIONS_MAX: usize = OPERATIONS_MAX;
 
@@ -330,13 +332,10 @@ pub(crate) async fn submit(
         return Err(refused(format!("a transaction has at most 4 MiB: bytes={}", body.len())));
     }
     let call = Call {
-        operation: "submit_transaction",
-        method: Method::Post,
-        resource: "$batch",
-        query: &[],
         headers: &[("content-type", &content_type)],
         body,
         format: ODATA,
+        ..Call::new("submit_transaction", Method::Post, "$batch")
     };
     let answer = pipeline.send(call, options).await?;
     let content_type = answer.header("content-type").unwrap_or_default();

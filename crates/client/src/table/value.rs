@@ -297,8 +297,8 @@ fn ticks_from_system_time(moment: SystemTime) -> DateTime {
 fn system_time_from_ticks(moment: DateTime) -> Result<SystemTime> {
     let ticks = unix_ticks(moment);
     let distance = Duration::new(
-        ticks.unsigned_abs() / 10_000_000,
-        (ticks.unsigned_abs() % 10_000_000) as u32 * 100,
+        ticks.unsigned_abs() / DateTime::PER_SECOND.unsigned_abs(),
+        (ticks.unsigned_abs() % DateTime::PER_SECOND.unsigned_abs()) as u32 * 100,
     );
     let found = match ticks >= 0 {
         true => UNIX_EPOCH.checked_add(distance),
@@ -316,8 +316,8 @@ fn ticks_from_chrono(moment: chrono::DateTime<chrono::Utc>) -> DateTime {
 #[cfg(feature = "chrono")]
 fn chrono_from_ticks(moment: DateTime) -> Result<chrono::DateTime<chrono::Utc>> {
     let ticks = unix_ticks(moment);
-    let nanoseconds = ticks.rem_euclid(10_000_000) as u32 * 100;
-    chrono::DateTime::from_timestamp(ticks.div_euclid(10_000_000), nanoseconds)
+    let nanoseconds = ticks.rem_euclid(DateTime::PER_SECOND) as u32 * 100;
+    chrono::DateTime::from_timestamp(ticks.div_euclid(DateTime::PER_SECOND), nanoseconds)
         .ok_or_else(|| conversion("the moment is outside of what chrono can count"))
 }
 

@@ -3,6 +3,7 @@
 //! Routes are written by hand, because the protocol's live in parentheses, `comp=` and headers.
 
 use tavola_wire::auth::sas::{self, EntityOperation};
+use tavola_wire::table::batch::BATCH_BYTES_MAX;
 use tavola_wire::table::names::TableName;
 use tavola_wire::table::{ResourcePath, UrlKey};
 use tavola_wire::uri::QueryString;
@@ -14,8 +15,8 @@ use crate::error::Result;
 use crate::operations::operations;
 use crate::request::body::BodyLimit;
 
-/// The largest body of the protocol: an entity group transaction of 4 MiB.
-const BODY: BodyLimit = BodyLimit::Whole(4 * 1024 * 1024);
+/// The largest body of the protocol is that of an entity group transaction.
+const BODY: BodyLimit = BodyLimit::Whole(BATCH_BYTES_MAX);
 
 operations! {
     /// An operation of the table service and what it addresses.

@@ -33,9 +33,8 @@ use crate::storage::layout::EntityKeys;
 /// as many of them.
 const POINTS_PER_YIELD: usize = 32;
 
-const NEXT_PARTITION_KEY: HeaderName =
-    HeaderName::from_static("x-ms-continuation-nextpartitionkey");
-const NEXT_ROW_KEY: HeaderName = HeaderName::from_static("x-ms-continuation-nextrowkey");
+const NEXT_PARTITION_KEY: HeaderName = HeaderName::from_static(continuation::NEXT_PARTITION_KEY);
+const NEXT_ROW_KEY: HeaderName = HeaderName::from_static(continuation::NEXT_ROW_KEY);
 const QUERY_KIND: HeaderName = HeaderName::from_static(explain::QUERY_KIND);
 const ROWS_EXAMINED: HeaderName = HeaderName::from_static(explain::ROWS_EXAMINED);
 const ROWS_RETURNED: HeaderName = HeaderName::from_static(explain::ROWS_RETURNED);

@@ -18,7 +18,7 @@ use crate::request::reply::Reply;
 use crate::request::respond;
 use crate::storage::layout::{AccountId, Record, TableRecord, tables_of};
 
-const NEXT_TABLE_NAME: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
+const NEXT_TABLE_NAME: HeaderName = HeaderName::from_static(continuation::NEXT_TABLE_NAME);
 
 pub(crate) async fn run(context: &RequestContext<'_>, _permit: Permit<'_>) -> Result<Reply> {
     let query = &context.head.query;

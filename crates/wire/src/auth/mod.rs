@@ -12,6 +12,12 @@ pub mod shared_key;
 pub use key::{AccountKey, Signature, is_same_secret};
 pub use policy::{AccessPolicy, SignedIdentifier};
 
+/// The account of the storage emulator, which every client knows for development.
+pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
+/// The public key of the storage emulator's account.
+pub const DEVELOPMENT_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
 /// The string that should have been signed is told up to this length: more than that of any client, and strangers do not
 /// get answers as large as what they may send.
 const STRING_TOLD_BYTES_MAX: usize = 16 * 1024;

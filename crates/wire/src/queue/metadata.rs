@@ -86,7 +86,7 @@ impl Metadata {
         if name.is_empty() {
             return Err(ErrorCode::EmptyMetadataKey.into());
         }
-        if !is_identifier(name) {
+        if !is_name(name) {
             return Err(ErrorCode::InvalidMetadata.into());
         }
         let place = *places.entry(name.to_ascii_lowercase()).or_insert(self.pairs.len());
@@ -109,8 +109,8 @@ fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// An identifier of C#, as far as header names can be one: they are ASCII.
-fn is_identifier(name: &str) -> bool {
+/// Whether a name can be one: an identifier of C#, as far as header names can be one, which are ASCII.
+pub fn is_name(name: &str) -> bool {
     let is_start = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
     name.bytes().next().is_some_and(is_start)
         && name.bytes().all(|byte| is_start(byte) || byte.is_ascii_digit())

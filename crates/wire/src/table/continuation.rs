@@ -17,6 +17,11 @@ use crate::error::{Result, StorageError};
 use crate::error_code::ErrorCode;
 use crate::table::names::{KEY_UNITS_MAX, TableName, key_problem};
 
+/// The headers that carry the next page's place.
+pub const NEXT_PARTITION_KEY: &str = "x-ms-continuation-nextpartitionkey";
+pub const NEXT_ROW_KEY: &str = "x-ms-continuation-nextrowkey";
+pub const NEXT_TABLE_NAME: &str = "x-ms-continuation-nexttablename";
+
 /// The version of the form; the service has no other.
 const PREFIX: &str = "1!";
 /// Three UTF-8 bytes per UTF-16 unit at most, four characters of base64 per three bytes.

@@ -10,7 +10,7 @@ use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{ClientOptions, Context, Request};
 use futures::{StreamExt, stream};
 use tavola_client::patterns::queue_worker::{JobResult, QueueWorker};
-use tavola_client::queue::{Backoff, Message, QueueClient, QueueServiceClient};
+use tavola_client::queue::{Backoff, MessageHandle, QueueClient, QueueServiceClient};
 use tavola_client::{ServiceClientOptions, TableServiceClient};
 
 use crate::support::{Account, account, fresh_name};
@@ -115,7 +115,7 @@ pub(super) fn counting_worker(queue: &QueueClient) -> QueueWorker {
 /// Works until there is no message, hidden or not.
 pub(super) async fn settle<R>(
     queue: &QueueClient,
-    job: impl Fn(Arc<Message>) -> R + Clone + Send + Sync + 'static,
+    job: impl Fn(MessageHandle) -> R + Clone + Send + Sync + 'static,
 ) where
     R: Future<Output = JobResult> + Send + 'static,
 {

@@ -11,7 +11,7 @@ use tavola_client::{
     TableEntity, UpdateMode, Uuid,
 };
 
-use super::{moment, row_keys};
+use super::{Patient, moment, row_keys};
 use crate::support::TestTable;
 
 #[derive(Clone, Debug, PartialEq, TableEntity)]
@@ -442,18 +442,6 @@ async fn films_by_each_of_their_actors() {
         ]
     );
     table.delete().await;
-}
-
-#[derive(Clone, Debug, PartialEq, TableEntity)]
-#[table(rename_all = "PascalCase", columns)]
-struct Patient {
-    #[table(partition_key)]
-    ward: String,
-    #[table(row_key)]
-    id: String,
-    name: String,
-    #[table(encrypt)]
-    diagnosis: String,
 }
 
 /// Properties that the type wants encrypted are ciphertext in every copy, and are no keys.

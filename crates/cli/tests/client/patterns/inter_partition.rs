@@ -13,9 +13,12 @@ use tavola_client::patterns::eventually_consistent::Archive;
 use tavola_client::patterns::index::{Index, Part};
 use tavola_client::patterns::inter_partition_index::{InterPartitionIndex, Place, Repaired};
 use tavola_client::patterns::queue_worker::{JobError, JobResult};
-use tavola_client::queue::{Message, PeekMessagesOptions, QueueClient};
-use tavola_client::{EdmType, Entity, ErrorExt, IfMatch, TableClient, TableEntity, UpdateMode};
+use tavola_client::queue::{MessageHandle, PeekMessagesOptions, QueueClient};
+use tavola_client::{
+    EdmType, Entity, ErrorExt, IfMatch, Result, TableClient, TableEntity, UpdateMode,
+};
 
+use super::Patient;
 use super::crash::{Process, at_each_request, counting_worker, settle, worker};
 use crate::support::{Account, account, fresh_name};
 
@@ -71,7 +74,7 @@ impl Staff {
     /// Lets workers do all that there is to do.
     async fn settle(&self) {
         let employees = self.employees.clone();
-        let job = move |message: Arc<Message>| {
+        let job = move |message: MessageHandle| {
             let employees = employees.clone();
             async move { employees.apply::<Employee>(&message).await }
         };
@@ -217,31 +220,34 @@ async fn a_change_that_no_index_notices_needs_no_message() {
 trait IntoShared {
     fn into_shared(
         self,
-    ) -> impl Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Clone + Send + Sync + 'static;
+    ) -> impl Fn(MessageHandle) -> BoxFuture<'static, JobResult> + Clone + Send + Sync + 'static;
 }
 
 impl<F> IntoShared for F
 where
-    F: Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Send + Sync + 'static,
+    F: Fn(MessageHandle) -> BoxFuture<'static, JobResult> + Send + Sync + 'static,
 {
     fn into_shared(
         self,
-    ) -> impl Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Clone + Send + Sync + 'static
+    ) -> impl Fn(MessageHandle) -> BoxFuture<'static, JobResult> + Clone + Send + Sync + 'static
     {
         let job = Arc::new(self);
         move |message| job(message)
     }
 }
 
-#[tokio::test]
-async fn a_writer_may_die_at_every_step() {
+/// Lets a writer die at each request of a change to an entity, and looks at what the workers make of it.
+async fn die_at_every_step<R>(change: impl Fn(InterPartitionIndex) -> R + Copy)
+where
+    R: Future<Output = Result<()>>,
+{
     at_each_request(|account, crash, name| async move {
         let staff = Staff::new(account.clone(), &name).await;
         staff.employees.save(&employee("Sales", "1", "old@contoso.com", "Jones")).await.unwrap();
         staff.settle().await;
         let process = Process::new(&account, Some(crash.clone()));
         let dying = indexes(&process, &name).settle_after(Duration::from_secs(2));
-        let result = dying.save(&employee("Sales", "1", "new@contoso.com", "Miller")).await;
+        let result = change(dying).await;
         // Of showing the message it need not know: it appears by itself.
         assert!(result.is_ok() || crash.has_happened());
         staff.settle().await;
@@ -249,6 +255,29 @@ async fn a_writer_may_die_at_every_step() {
         staff.delete().await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_writer_may_die_at_every_step() {
+    die_at_every_step(|staff| async move {
+        staff.save(&employee("Sales", "1", "new@contoso.com", "Miller")).await.map(drop)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_writer_of_a_version_may_die_at_every_step() {
+    die_at_every_step(|staff| async move {
+        let mut stored = staff.get::<Employee>("Sales", "1").await?.expect("it was saved");
+        stored.value = employee("Sales", "1", "new@contoso.com", "Miller");
+        staff.update(&stored).await.map(drop)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deletion_may_die_at_every_step() {
+    die_at_every_step(|staff| async move { staff.delete("Sales", "1").await.map(drop) }).await;
 }
 
 /// Stops the whole thread before an entity is written, as a machine does that is suspended.
@@ -488,18 +517,6 @@ async fn what_cannot_be_is_refused() {
     let wrong = Entity::new("Sales", "1").with("PrimaryRowKey", "x");
     assert!(staff.save(&wrong).await.is_err());
     let _: fn(std::io::Error) -> JobError = JobError::from;
-}
-
-#[derive(Clone, Debug, PartialEq, TableEntity)]
-#[table(rename_all = "PascalCase", columns)]
-struct Patient {
-    #[table(partition_key)]
-    ward: String,
-    #[table(row_key)]
-    id: String,
-    name: String,
-    #[table(encrypt)]
-    diagnosis: String,
 }
 
 /// Properties that the type wants encrypted are ciphertext in every entry and in the archive, and are no keys.

@@ -185,16 +185,75 @@ async fn what_an_archive_had_before_is_not_taken_back() {
     queue.delete().await;
 }
 
-/// Loses the answer to the next request of this kind, which the service has done.
+/// Loses the answer to a deletion, and makes the entity anew before the next attempt.
+#[derive(Debug)]
+struct Reborn {
+    current: TableClient,
+    anew: Entity,
+    deletions: AtomicUsize,
+}
+
+#[async_trait]
+impl Policy for Reborn {
+    async fn send(
+        &self,
+        context: &Context,
+        request: &mut Request,
+        next: &[Arc<dyn Policy>],
+    ) -> PolicyResult {
+        let answer = next[0].send(context, request, &next[1..]).await;
+        let is_deletion = request.method() == Method::Delete;
+        if is_deletion && self.deletions.fetch_add(1, Ordering::SeqCst) == 0 {
+            self.current.insert_entity(&self.anew, None).await?;
+            return Err(azure_core::Error::with_message(ErrorKind::Io, "the answer was lost"));
+        }
+        answer
+    }
+}
+
+/// The version is nowhere but in the archive, although its deletion seems to have found another.
+#[tokio::test]
+async fn a_version_that_was_deleted_stays_in_the_archive() {
+    let queue = TestQueue::create().await;
+    let (current, archive) = (TestTable::create().await, TestTable::create().await);
+    let employee = |age: i32| Entity::new("Sales", "7").with("Age", age);
+    current.insert_entity(&employee(50), None).await.unwrap();
+    let reborn = Reborn {
+        current: current.table.clone(),
+        anew: employee(20),
+        deletions: AtomicUsize::new(0),
+    };
+    let source = client(&queue.account, current.name(), Arc::new(reborn));
+    let leavers = Archive::<Entity>::new(source, archive.table.clone(), queue.queue.clone());
+    let stored = current.get_entity("Sales", "7", None).await.unwrap();
+    leavers.begin_version(&stored).await.unwrap();
+    let job = Arc::new(leavers.job());
+    settle(&queue, move |message| job(message)).await;
+    for (table, age) in [(&current, 20), (&archive, 50)] {
+        let found = table.get_entity::<Entity>("Sales", "7", None).await.unwrap();
+        assert_eq!(found.get::<i32>("Age").unwrap(), age);
+    }
+    for table in [current, archive] {
+        table.delete().await;
+    }
+    queue.delete().await;
+}
+
+/// Loses the answer to one request of this kind, which the service has done.
 #[derive(Debug)]
 struct AnswerLost {
     method: Method,
+    /// Requests of the kind until then.
     left: AtomicUsize,
 }
 
 impl AnswerLost {
     fn new(method: Method) -> Arc<Self> {
-        Arc::new(Self { method, left: AtomicUsize::new(1) })
+        Self::after(0, method)
+    }
+
+    fn after(answered: usize, method: Method) -> Arc<Self> {
+        Arc::new(Self { method, left: AtomicUsize::new(answered + 1) })
     }
 }
 
@@ -207,8 +266,9 @@ impl Policy for AnswerLost {
         next: &[Arc<dyn Policy>],
     ) -> PolicyResult {
         let answer = next[0].send(context, request, &next[1..]).await;
-        let (order, once) = (Ordering::SeqCst, |left: usize| left.checked_sub(1));
-        if request.method() == self.method && self.left.fetch_update(order, order, once).is_ok() {
+        let (order, counted) = (Ordering::SeqCst, |left: usize| left.checked_sub(1));
+        if request.method() == self.method && self.left.fetch_update(order, order, counted) == Ok(1)
+        {
             return Err(azure_core::Error::with_message(ErrorKind::Io, "the answer was lost"));
         }
         answer
@@ -241,6 +301,37 @@ async fn changes_whose_answers_are_lost_are_made() {
     assert!(lossy(Method::Delete).delete("Sales", "7").await.unwrap());
     assert!(people.get::<Entity>("Sales", "7").await.unwrap().is_none());
     table.delete().await;
+    queue.delete().await;
+}
+
+/// An entity that stays because it was changed, and the answers to putting back what the archive had before are lost.
+#[tokio::test]
+async fn a_copy_is_taken_back_although_answers_are_lost() {
+    let queue = TestQueue::create().await;
+    let (current, archive) = (TestTable::create().await, TestTable::create().await);
+    let employee = |age: i32| Entity::new("Sales", "7").with("Age", age);
+    // The first change of a record is the copy.
+    let restored = AnswerLost::after(1, Method::Put);
+    for (before, lost) in [(None, AnswerLost::new(Method::Delete)), (Some(40), restored)] {
+        current.upsert_entity(&employee(50), UpdateMode::Replace, None).await.unwrap();
+        if let Some(age) = before {
+            archive.upsert_entity(&employee(age), UpdateMode::Replace, None).await.unwrap();
+        }
+        let interloper =
+            Arc::new(Interloper { current: current.table.clone(), changed: employee(51) });
+        let target = client(&queue.account, archive.name(), lost);
+        let source = client(&queue.account, current.name(), interloper);
+        let leavers = Archive::<Entity>::new(source, target, queue.queue.clone());
+        let stored = current.get_entity("Sales", "7", None).await.unwrap();
+        leavers.begin_version(&stored).await.unwrap();
+        let job = Arc::new(leavers.job());
+        settle(&queue, move |message| job(message)).await;
+        let archived = archive.get_entity_if_exists::<Entity>("Sales", "7", None).await.unwrap();
+        assert_eq!(archived.map(|archived| archived.get::<i32>("Age").unwrap()), before);
+    }
+    for table in [current, archive] {
+        table.delete().await;
+    }
     queue.delete().await;
 }
 

@@ -13,9 +13,22 @@ mod series;
 mod shared_queue;
 
 use futures::TryStreamExt;
-use tavola_client::{DateTime, Entity};
+use tavola_client::{DateTime, Entity, TableEntity};
 
 use crate::support::TestTable;
+
+/// Somebody of whom not everybody may know everything.
+#[derive(Clone, Debug, PartialEq, TableEntity)]
+#[table(rename_all = "PascalCase", columns)]
+struct Patient {
+    #[table(partition_key)]
+    ward: String,
+    #[table(row_key)]
+    id: String,
+    name: String,
+    #[table(encrypt)]
+    diagnosis: String,
+}
 
 fn moment(text: &str) -> DateTime {
     DateTime::parse_iso(text).unwrap()

@@ -3,8 +3,10 @@
 mod messages;
 mod queues;
 mod sas;
+mod stopping;
 mod stream;
 mod worker;
+mod worker_failures;
 
 use tavola_client::queue::{QueueClient, ReceiveMessagesOptions};
 

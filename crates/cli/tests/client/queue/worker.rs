@@ -15,7 +15,7 @@ use tavola_client::{DateTime, ErrorExt, Result};
 use tokio::sync::{Barrier, Notify};
 
 use super::received;
-use crate::support::TestQueue;
+use crate::support::{TestQueue, counts};
 
 const NO_PAUSE: Backoff = Backoff { first: Duration::ZERO, longest: Duration::ZERO };
 const SHORT: Backoff =
@@ -62,7 +62,7 @@ async fn a_queue_is_worked_off_several_at_a_time() {
         })
         .await
         .unwrap();
-    assert_eq!(report, WorkerReport { done: 40, ..Default::default() });
+    assert_eq!(counts(report), (40, 0, 0, 0));
     assert_eq!(most.load(Ordering::SeqCst), 5);
     assert_eq!(queue.get_properties(None).await.unwrap().approximate_message_count, 0);
     queue.delete().await;
@@ -105,8 +105,8 @@ async fn what_fails_is_tried_again_and_then_buried() {
         assert_eq!(report.lost, 0);
     }
     // One failure of the flaky one, two of each of the others before the last.
-    let expected = WorkerReport { done: 2, retried: 5, dead_lettered: 3, lost: 0 };
-    assert_eq!((total, tries.load(Ordering::SeqCst)), (expected, 3));
+    let expected = (2, 5, 3, 0);
+    assert_eq!((counts(total), tries.load(Ordering::SeqCst)), (expected, 3));
     let dead_letters = poison(&queue);
     let mut buried = raw_texts(&dead_letters).await;
     buried.sort_unstable();
@@ -235,7 +235,7 @@ async fn a_stop_waits_for_what_is_under_way() {
     assert!(!running.is_finished());
     go.notify_one();
     let report = running.await.unwrap().unwrap();
-    assert_eq!(report, WorkerReport { done: 1, ..Default::default() });
+    assert_eq!(counts(report), (1, 0, 0, 0));
     assert_eq!(received(&queue).await, ["two", "three"]);
     queue.delete().await;
 }
@@ -300,8 +300,8 @@ async fn a_stop_gives_up_what_takes_too_long() {
             std::future::pending()
         });
         let report = tokio::time::timeout(Duration::from_secs(20), running).await;
-        let given_up = WorkerReport { lost: 1, ..Default::default() };
-        assert_eq!(report.expect("an end").unwrap(), given_up);
+        let given_up = (0, 0, 0, 1);
+        assert_eq!(counts(report.expect("an end").unwrap()), given_up);
         while received(&queue).await.is_empty() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -331,7 +331,7 @@ async fn what_ends_by_itself_is_tried_again_before() {
     let worker = worker(&queue).max_attempts(2);
     let fails = |_| async { Err(JobError::retry_after(Duration::MAX, "not today")) };
     let report = worker.drain(fails).await.unwrap();
-    assert_eq!(report, WorkerReport { retried: 1, ..Default::default() });
+    assert_eq!(counts(report), (0, 1, 0, 0));
     let tried_again = async {
         while worker.drain(fails).await.unwrap().dead_lettered == 0 {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -354,7 +354,7 @@ async fn what_is_about_to_end_is_buried() {
     queue.send_message("short", Some(options)).await.unwrap();
     let fails = |_| async { Err(JobError::retry_after(Duration::from_secs(60), "not today")) };
     let report = worker(&queue).drain(fails).await.unwrap();
-    assert_eq!(report, WorkerReport { dead_lettered: 1, ..Default::default() });
+    assert_eq!(counts(report), (0, 0, 1, 0));
     poison(&queue).delete(None).await.unwrap();
     queue.delete().await;
 }
@@ -373,6 +373,6 @@ async fn a_worker_may_have_all_the_time_there_is() {
         .drain(|_| async { Err(std::io::Error::other("not yet"))? })
         .await
         .unwrap();
-    assert_eq!(report, WorkerReport { retried: 1, ..Default::default() });
+    assert_eq!(counts(report), (0, 1, 0, 0));
     queue.delete().await;
 }

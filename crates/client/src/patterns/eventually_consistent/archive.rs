@@ -11,7 +11,7 @@ use super::revocable::{take_back, write_copy};
 use crate::error::refused;
 use crate::patterns::queue_worker::{JobError, JobResult, uncancelled};
 use crate::patterns::{Races, Row};
-use crate::queue::{Message, QueueClient, SentMessage};
+use crate::queue::{MessageHandle, QueueClient, SentMessage};
 use crate::{Entity, ErrorExt, IfMatch, Result, Stored, TableClient, TableEntity, UpdateMode};
 
 /// Archives entities: each is inserted into another table, or another partition, and then deleted where it was.
@@ -104,7 +104,8 @@ impl<T: TableEntity + 'static> Archive<T> {
     }
 
     /// Begins to archive this version of an entity. If somebody changes it first, it stays, and the archive is what it was
-    /// before; a worker that dies in the very moment of such a change leaves a copy of this version in the archive.
+    /// before. A copy of this version can stay in the archive if the entity is changed or deleted between the copy and its
+    /// deletion: if the worker dies then, so that the message comes again, or the answer to one of its changes is lost.
     ///
     /// # Errors
     /// As [`Archive::begin`], and an entity that is none.
@@ -121,7 +122,7 @@ impl<T: TableEntity + 'static> Archive<T> {
     /// also if the message is lost meanwhile or the worker does not wait for it.
     pub fn job(
         &self,
-    ) -> impl Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Send + Sync + use<T> {
+    ) -> impl Fn(MessageHandle) -> BoxFuture<'static, JobResult> + Send + Sync + use<T> {
         let steps = self.clone();
         let move_entity = move |order: Arc<Order>| {
             let steps = steps.clone();
@@ -138,45 +139,53 @@ impl<T: TableEntity + 'static> Archive<T> {
         }
         self.check_place()?;
         match order.version {
-            None => Ok(self.move_any(order).await?),
-            Some(_) => Ok(self.move_version(order).await?),
+            None => self.move_any(order).await,
+            Some(_) => self.move_version(order).await,
         }
     }
 
     /// A change since it was read is not lost: it goes to the archive, too.
-    async fn move_any(&self, order: &Order) -> Result<()> {
+    async fn move_any(&self, order: &Order) -> JobResult {
         let mut races = Races::default();
         while let Some(stored) = self.ordered(order).await? {
             let copy = self.copy(&stored)?;
             self.archive.upsert_entity(&copy, UpdateMode::Replace, None).await?;
             match self.delete(order, &stored).await {
                 Err(error) if error.is_precondition_failed() => races.lost().await?,
-                ended => return ended,
+                ended => return Ok(ended?),
             }
         }
         Ok(())
     }
 
     /// An entity that somebody changed after it was copied was not to be archived then.
-    async fn move_version(&self, order: &Order) -> Result<()> {
+    async fn move_version(&self, order: &Order) -> JobResult {
         let Some(stored) = self.ordered(order).await? else { return Ok(()) };
         let written = write_copy(&self.archive, &self.copy(&stored)?).await?;
         match self.delete(order, &stored).await {
-            Err(error) if error.is_precondition_failed() => take_back(&self.archive, written).await,
-            ended => ended,
+            Err(error) if error.is_precondition_failed() => {
+                // An attempt before this one may have deleted the version, and what is there now is another entity.
+                if !error.may_have_been_applied() {
+                    take_back(&self.archive, written).await?;
+                }
+                Ok(())
+            }
+            ended => Ok(ended?),
         }
     }
 
     /// The entity, if it is still there and the version that is meant.
-    async fn ordered(
-        &self,
-        Order { partition, row, version, .. }: &Order,
-    ) -> Result<Option<Stored<Entity>>> {
+    async fn ordered(&self, order: &Order) -> Result<Option<Stored<Entity>>, JobError> {
+        let Order { partition, row, version, .. } = order;
         let stored = self.current.get_entity_if_exists::<Entity>(partition, row, None).await?;
         let is_meant = |stored: &Stored<Entity>| {
             version.as_ref().is_none_or(|version| *version == stored.etag.to_string())
         };
-        Ok(stored.filter(is_meant))
+        let stored = stored.filter(is_meant);
+        if let Some(stored) = &stored {
+            self.check_is_elsewhere(order, stored).await?;
+        }
+        Ok(stored)
     }
 
     async fn delete(&self, order: &Order, stored: &Stored<Entity>) -> Result<()> {
@@ -193,11 +202,31 @@ impl<T: TableEntity + 'static> Archive<T> {
 
     /// An entity that was copied onto itself would be deleted as if it were its copy.
     fn check_place(&self) -> Result<()> {
-        if self.partition_prefix.is_empty() && self.current.is_same_table(&self.archive) {
-            let table = self.current.name();
-            return Err(refused(format!("the archive is where the entities are: table={table}")));
+        match self.partition_prefix.is_empty() && self.current.is_same_table(&self.archive) {
+            true => Err(self.same_place()),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    /// One table has several addresses, which nothing here can tell from those of two. But what the archive has under the same
+    /// keys is the entity itself if it is the same version: one that is deleted as this version was it from the first
+    /// reading on. An archive that has another record of the same moment is refused as well; nothing is lost by that.
+    async fn check_is_elsewhere(&self, order: &Order, stored: &Stored<Entity>) -> JobResult {
+        let (table, archive) = (self.current.name(), self.archive.name());
+        if !self.partition_prefix.is_empty() || !table.eq_ignore_ascii_case(archive) {
+            return Ok(());
+        }
+        let archive = self.archive.without_encryption();
+        let there = archive.get_entity_if_exists::<Entity>(&order.partition, &order.row, None);
+        match there.await? {
+            Some(there) if there.etag == stored.etag => Err(JobError::poison(self.same_place())),
+            _ => Ok(()),
+        }
+    }
+
+    fn same_place(&self) -> azure_core::Error {
+        let table = self.current.name();
+        refused(format!("the archive is where the entities are: table={table}"))
     }
 
     fn copy(&self, stored: &Entity) -> Result<Row> {

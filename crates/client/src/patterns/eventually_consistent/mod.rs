@@ -35,7 +35,9 @@ use serde::{Deserialize, Serialize};
 
 use super::queue_worker::{JobError, JobResult};
 use crate::Result;
-use crate::queue::{Message, QueueClient, SendMessageOptions, SentMessage, TimeToLive};
+use crate::queue::{
+    MessageHandle, PeekedMessage, QueueClient, SendMessageOptions, SentMessage, TimeToLive,
+};
 
 pub use archive::Archive;
 
@@ -188,7 +190,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> EventualTransactio
     /// # Errors
     /// That of the first step that failed, with its name; those after it are not done. A message that is none of this
     /// transaction's.
-    pub async fn apply(&self, message: &Message) -> JobResult {
+    pub async fn apply(&self, message: &PeekedMessage) -> JobResult {
         let begun: Begun<T> = message.json().map_err(JobError::poison)?;
         if begun.transaction != *self.name {
             let other = format!("the message is one of the transaction {}", begun.transaction);
@@ -204,7 +206,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> EventualTransactio
     /// [`apply`](EventualTransaction::apply) as a job for a [`QueueWorker`](super::queue_worker::QueueWorker).
     pub fn job(
         &self,
-    ) -> impl Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Send + Sync + use<T> {
+    ) -> impl Fn(MessageHandle) -> BoxFuture<'static, JobResult> + Send + Sync + use<T> {
         let transaction = self.clone();
         move |message| {
             let transaction = transaction.clone();

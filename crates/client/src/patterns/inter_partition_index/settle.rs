@@ -1,7 +1,6 @@
 //! Making the entries of an entity what the entity says, by workers and by repair.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, TryStreamExt};
@@ -11,7 +10,7 @@ use super::{InterPartitionIndex, PARTITION_PROPERTY, Repaired};
 use crate::error::refused;
 use crate::patterns::queue_worker::{JobError, JobResult, uncancelled};
 use crate::patterns::{Races, Row, is_conflict};
-use crate::queue::Message;
+use crate::queue::{MessageHandle, PeekedMessage};
 use crate::{
     Column, Entity, ErrorExt, Filter, IfMatch, Result, Stored, TableClient, TableEntity, UpdateMode,
 };
@@ -40,7 +39,7 @@ impl InterPartitionIndex {
     /// unless the service does not answer: they are done, and the first error is told. A message about entities in another
     /// table or under another prefix changes nothing; one that names an index which is not kept here is done for the others.
     /// Both are [poison](JobError::is_poison).
-    pub async fn apply<T: TableEntity>(&self, message: &Message) -> JobResult {
+    pub async fn apply<T: TableEntity>(&self, message: &PeekedMessage) -> JobResult {
         let notice: Notice = message.json().map_err(JobError::poison)?;
         if !self.is_about_ours(&notice) {
             let Notice { table, prefix, .. } = &notice;
@@ -72,7 +71,7 @@ impl InterPartitionIndex {
     /// ```
     pub fn job<T: TableEntity + 'static>(
         &self,
-    ) -> impl Fn(Arc<Message>) -> BoxFuture<'static, JobResult> + Send + Sync + use<T> {
+    ) -> impl Fn(MessageHandle) -> BoxFuture<'static, JobResult> + Send + Sync + use<T> {
         let index = self.clone();
         move |message| {
             let index = index.clone();

@@ -20,7 +20,7 @@ use tracing::Instrument;
 pub type JobResult = Result<(), JobError>;
 
 /// Why work failed, and what becomes of the message. Every error of std becomes one that is to be tried again, so that `?`
-/// works.
+/// works; a boxed one, or one of `anyhow`, does with `.map_err(JobError::retry)?`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,11 +34,15 @@ pub type JobResult = Result<(), JobError>;
 ///         let closed = std::io::Error::other("the store is closed");
 ///         return Err(JobError::retry_after(Duration::from_secs(24 * 3600), closed));
 ///     }
-///     Err(std::io::Error::other("no boxes left"))?
+///     if number == 1000 {
+///         return Err(JobError::retry("no boxes left"));
+///     }
+///     Err(std::io::Error::other("no lorry"))?
 /// }
 ///
 /// assert!(pack("x").unwrap_err().is_poison());
-/// assert_eq!(pack("17").unwrap_err().to_string(), "no boxes left");
+/// assert_eq!(pack("1000").unwrap_err().to_string(), "no boxes left");
+/// assert_eq!(pack("17").unwrap_err().to_string(), "no lorry");
 /// ```
 pub struct JobError {
     fate: Fate,
@@ -54,6 +58,11 @@ pub(super) enum Fate {
 impl JobError {
     fn new(fate: Fate, error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { fate, source: error.into() }
+    }
+
+    /// A failure to try again after the pause of the worker: for what is no error of std, such as a text or a boxed error.
+    pub fn retry(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::new(Fate::Retry(None), error)
     }
 
     /// A failure to try again after this pause, instead of that of the worker. A message that ends by itself before is
@@ -78,7 +87,7 @@ impl JobError {
     }
 
     pub(super) fn panicked() -> Self {
-        Self::new(Fate::Retry(None), "the work panicked")
+        Self::retry("the work panicked")
     }
 
     pub(super) fn fate(&self) -> Fate {
@@ -99,7 +108,7 @@ pub(crate) async fn uncancelled(
 
 impl<E: StdError + Send + Sync + 'static> From<E> for JobError {
     fn from(error: E) -> Self {
-        Self::new(Fate::Retry(None), error)
+        Self::retry(error)
     }
 }
 

@@ -17,6 +17,7 @@
 //!
 //! [`QueueWorker`] shows it; [`eventually_consistent`](super::eventually_consistent) stands on it.
 
+mod error;
 mod job;
 mod run;
 
@@ -24,12 +25,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ErrorExt;
-use crate::error::Result;
+use crate::error::{Result, refused};
 use crate::queue::{
-    BATCH_MAX, Backoff, Message, MessageEncoding, MessageUpdate, POLL, QueueClient,
-    ReceiveMessagesOptions, SendMessageOptions, StopSignal, TimeToLive, VISIBILITY_TIMEOUT,
+    BATCH_MAX, Backoff, ClaimedMessage, Message, MessageEncoding, MessageHandle, MessageUpdate,
+    POLL, QueueClient, ReceiveMessagesOptions, SendMessageOptions, StopSignal, TimeToLive,
+    VISIBILITY_TIMEOUT,
 };
 
+pub use error::WorkerError;
 pub(crate) use job::uncancelled;
 pub use job::{JobError, JobResult};
 
@@ -105,6 +108,7 @@ pub struct QueueWorker {
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WorkerReport {
     /// Messages whose work was done, and that are deleted.
     pub done: usize,
@@ -173,7 +177,8 @@ impl QueueWorker {
     ///
     /// Its client needs the permission to add, and to make the queue if it is not there. A signature of the queue that is worked
     /// on gives neither: with one, make the queue, and give the worker a client for it. A message that cannot be copied stays where
-    /// it is and is tried again.
+    /// it is, and is copied later: once its attempts are used up, only the copying is tried again, and the work is not. It cannot
+    /// be the queue that is worked on.
     ///
     /// ```no_run
     /// # async fn run(service: tavola_client::queue::QueueServiceClient) -> tavola_client::Result<()> {
@@ -199,7 +204,8 @@ impl QueueWorker {
     }
 
     /// How long work that is under way is waited for at the end; as long as it takes unless set. Others work
-    /// again on the messages that are given up then.
+    /// again on the messages that are given up then. A question for messages that the service does not answer is given up after
+    /// 5 seconds, and sooner if this is shorter.
     #[must_use]
     pub fn shutdown_timeout(mut self, limit: Duration) -> Self {
         self.shutdown_timeout = Some(limit);
@@ -211,10 +217,11 @@ impl QueueWorker {
     /// Dropping the future ends the work at once and anywhere; its messages appear again.
     ///
     /// # Errors
-    /// Those that do not pass: `QueueNotFound`, a credential that may not. Work that is under way is waited for.
-    pub async fn run<F, R>(&self, work: F) -> Result<WorkerReport>
+    /// Those that do not pass: `QueueNotFound`, a credential that may not, dead letters in the queue itself. Work that is under
+    /// way is waited for. A credential that gets no token is asked again, as the service is.
+    pub async fn run<F, R>(&self, work: F) -> Result<WorkerReport, WorkerError>
     where
-        F: Fn(Arc<Message>) -> R + Send + Sync + 'static,
+        F: Fn(MessageHandle) -> R + Send + Sync + 'static,
         R: Future<Output = JobResult> + Send + 'static,
     {
         run::run(self, Arc::new(work), false).await
@@ -240,9 +247,9 @@ impl QueueWorker {
     ///
     /// # Errors
     /// As [`QueueWorker::run`], and a service that does not answer: who drains a queue wants to know whether it is empty.
-    pub async fn drain<F, R>(&self, work: F) -> Result<WorkerReport>
+    pub async fn drain<F, R>(&self, work: F) -> Result<WorkerReport, WorkerError>
     where
-        F: Fn(Arc<Message>) -> R + Send + Sync + 'static,
+        F: Fn(MessageHandle) -> R + Send + Sync + 'static,
         R: Future<Output = JobResult> + Send + 'static,
     {
         run::run(self, Arc::new(work), true).await
@@ -292,12 +299,12 @@ impl QueueWorker {
     }
 
     /// Copies a message to the dead letters as it is.
-    async fn bury(&self, message: &Message) -> Result<()> {
-        let queue = self.dead_letter_queue()?;
-        match queue.send_message(message.raw_text(), Some(for_ever())).await {
+    async fn bury(&self, message: &ClaimedMessage) -> Result<()> {
+        let (queue, text) = (self.dead_letter_queue()?, message.latest_text().await);
+        match queue.send_message(&text, Some(for_ever())).await {
             Err(error) if error.is_not_found() => {
                 queue.create_if_not_exists(None).await?;
-                queue.send_message(message.raw_text(), Some(for_ever())).await?;
+                queue.send_message(&text, Some(for_ever())).await?;
             }
             sent => drop(sent?),
         }
@@ -305,8 +312,17 @@ impl QueueWorker {
     }
 
     /// Whatever the encoding, the text goes there as the service has it.
+    ///
+    /// # Errors
+    /// A name that no queue can have, and the queue itself: what is buried there would be worked on for ever.
     fn dead_letter_queue(&self) -> Result<QueueClient> {
         let queue = match &self.dead_letters {
+            Some(queue) if queue.is_same_queue(&self.queue) => {
+                let name = queue.name();
+                return Err(refused(format!(
+                    "the dead letters are the queue itself: queue={name}"
+                )));
+            }
             Some(queue) => queue.clone(),
             None => self.queue.sibling(&format!("{}{DEAD_LETTERS_SUFFIX}", self.queue.name()))?,
         };

@@ -10,10 +10,9 @@ use futures::future::{Either, select};
 use tokio::task::{JoinError, JoinSet};
 
 use super::job::Fate;
-use super::{JobError, JobResult, QueueWorker, WorkerReport};
-use crate::ErrorExt;
-use crate::error::Result;
-use crate::queue::{BATCH_MAX, ClaimedMessage, Claims, Message, Source};
+use super::{JobError, JobResult, QueueWorker, WorkerError, WorkerReport};
+use crate::error::may_pass;
+use crate::queue::{BATCH_MAX, ClaimedMessage, Claims, MessageHandle, Source};
 
 /// A message that ends by itself sooner is not put off: it would be gone before somebody could see it.
 const TIME_LEFT_MIN: Duration = Duration::from_secs(4);
@@ -28,7 +27,7 @@ enum Outcome {
 }
 
 impl WorkerReport {
-    fn note(&mut self, outcome: &std::result::Result<Outcome, JoinError>) {
+    fn note(&mut self, outcome: &Result<Outcome, JoinError>) {
         match outcome {
             Ok(Outcome::Done) => self.done += 1,
             Ok(Outcome::Retried) => self.retried += 1,
@@ -43,19 +42,24 @@ pub(super) async fn run<F, R>(
     worker: &QueueWorker,
     work: Arc<F>,
     until_empty: bool,
-) -> Result<WorkerReport>
+) -> Result<WorkerReport, WorkerError>
 where
-    F: Fn(Arc<Message>) -> R + Send + Sync + 'static,
+    F: Fn(MessageHandle) -> R + Send + Sync + 'static,
     R: Future<Output = JobResult> + Send + 'static,
 {
-    // A name that no queue can have is told before there is something to bury.
-    worker.dead_letter_queue()?;
+    let mut report = WorkerReport::default();
+    // Before there is something to bury.
+    if let Err(source) = worker.dead_letter_queue() {
+        return Err(WorkerError { report, source });
+    }
     let settings = Arc::new(worker.clone());
     let (queue, timeout) = (worker.queue.clone(), worker.visibility_timeout);
     let mut source = Source::new(queue, timeout, worker.poll, worker.stop.clone());
+    if let Some(limit) = worker.shutdown_timeout {
+        source.stop_timeout_at_most(limit);
+    }
     // Dropping it ends all tasks.
     let mut tasks = JoinSet::new();
-    let mut report = WorkerReport::default();
     let ended = loop {
         while let Some(outcome) = tasks.try_join_next() {
             report.note(&outcome);
@@ -86,21 +90,26 @@ where
                 None => break Ok(()),
             },
             Ok(Claims::None) => {}
-            Err(error) if error.is_transient() && !until_empty => {
+            Err(error) if may_pass(&error) && !until_empty => {
                 tracing::warn!(queue = worker.queue.name(), %error, "cannot receive messages");
             }
             Err(error) => break Err(error),
         }
     };
-    finish(tasks, worker.shutdown_timeout, &mut report).await;
-    ended.map(|()| report)
+    let limit = worker.shutdown_timeout;
+    let limit = limit.map(|limit| limit.saturating_sub(source.waited_after_stop()));
+    finish(tasks, limit, &mut report).await;
+    match ended {
+        Ok(()) => Ok(report),
+        Err(source) => Err(WorkerError { report, source }),
+    }
 }
 
 /// Waits for one of the tasks; `None` if there is none, or if it takes longer than until the stop.
 async fn ended_before_stop(
     tasks: &mut JoinSet<Outcome>,
     source: &Source,
-) -> Option<std::result::Result<Outcome, JoinError>> {
+) -> Option<Result<Outcome, JoinError>> {
     match select(pin!(tasks.join_next()), pin!(source.stopped())).await {
         Either::Left((outcome, _)) => outcome,
         Either::Right(_) => None,
@@ -128,7 +137,7 @@ async fn finish(mut tasks: JoinSet<Outcome>, limit: Option<Duration>, report: &m
 /// Works on one message.
 async fn job<F, R>(worker: Arc<QueueWorker>, work: Arc<F>, message: ClaimedMessage) -> Outcome
 where
-    F: Fn(Arc<Message>) -> R,
+    F: Fn(MessageHandle) -> R,
     R: Future<Output = JobResult>,
 {
     // Its workers died of it, so that none of them could say so.
@@ -136,9 +145,9 @@ where
         let error = JobError::poison("it was received too often");
         return bury(&worker, message, &error).await;
     }
-    let shared = Arc::new(Message::clone(&message));
+    let handle = message.handle();
     let result = {
-        let working = AssertUnwindSafe(async { work(shared).await }).catch_unwind();
+        let working = AssertUnwindSafe(async { work(handle).await }).catch_unwind();
         match select(pin!(working), pin!(message.lost())).await {
             Either::Left((result, _)) => result.unwrap_or_else(|_| Err(JobError::panicked())),
             Either::Right(_) => {

@@ -12,6 +12,7 @@
 /// assert_eq!(open.filter, "Status eq 'open'");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IndexSpec {
     /// The properties in order. `Name!` leaves out entities without it, `Name?` keeps them; `Age:Int32` says which type is
     /// expected.

@@ -91,6 +91,10 @@ pub trait TableEntity: Sized {
     /// The indexes that a table of this type has by their names, those with `#[table(index(...))]`; see
     /// [`TableClient::ensure_indexes`](crate::TableClient::ensure_indexes).
     ///
+    /// `keys`, `include` and `filter` name properties as they are stored: after `rename` and `rename_all`, and the keys as
+    /// `PartitionKey` and `RowKey`. On a struct, names that it does not store and properties that are encrypted do not
+    /// compile; on an enum, and for the fields of what is flattened, nothing is checked.
+    ///
     /// ```
     /// use tavola_client::TableEntity;
     ///

@@ -12,6 +12,7 @@ mod listing;
 mod rows;
 
 use tavola_wire::ErrorCode;
+use tavola_wire::table::index::INDEXES_TABLE;
 use tavola_wire::table::names::TableName;
 
 use super::change_set::Refused;
@@ -45,7 +46,7 @@ impl SystemTable {
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Indexes => "TavolaIndexes",
+            Self::Indexes => INDEXES_TABLE,
             Self::Advice => "TavolaAdvice",
             Self::HotPartitions => "TavolaHotPartitions",
             Self::Tables => "TavolaTables",

@@ -17,3 +17,6 @@ pub use request::{BatchRequest, Changeset, Operation, Part};
 pub use request_writer::{BatchRequestWriter, OutgoingOperation};
 pub use response::{BatchWriter, PartResponse};
 pub use response_reader::{PartReply, read_response};
+
+/// The largest body of a transaction, and so of every request of the table service.
+pub const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;

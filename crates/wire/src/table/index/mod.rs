@@ -21,3 +21,6 @@ pub use definition::{
 pub use line_set::{LineInterval, LineSet, Width};
 pub use row::{IndexRow, RowMaker, RowRef, RowScratch};
 pub use view_key::{origin_keys, place_of, read_escaped};
+
+/// The table that indexes are declared in, which the server itself keeps.
+pub const INDEXES_TABLE: &str = "TavolaIndexes";

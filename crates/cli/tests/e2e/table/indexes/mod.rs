@@ -2,6 +2,7 @@
 
 mod browsing;
 mod choosing;
+mod command_line;
 mod copies;
 mod crash;
 mod declaring;
