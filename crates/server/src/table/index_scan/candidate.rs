@@ -89,10 +89,13 @@ impl<'q> Hint<'q> {
 impl Candidates {
     pub(super) fn find(schema: &Arc<Schema>, wanted: Wanted<'_>) -> Self {
         let mut found = Self::default();
-        for (place, index) in schema.indexes().iter().enumerate() {
+        let mentioned = mentioned(schema, wanted.filter);
+        for &place in &mentioned {
             match candidate(schema, place, wanted.filter, wanted) {
                 Ok(candidate) => found.whole.push(candidate),
-                Err(Some(reason)) => found.not_used.push((index.name.clone(), reason)),
+                Err(Some(reason)) => {
+                    found.not_used.push((schema.indexes()[place].name.clone(), reason));
+                }
                 Err(None) => {}
             }
         }
@@ -100,7 +103,7 @@ impl Candidates {
             a.rank().cmp(&b.rank()).then_with(|| a.index().name.cmp(&b.index().name))
         });
         let has_ordered = found.whole.first().is_some_and(|best| best.access.is_ordered());
-        if !has_ordered && !wanted.hint.is_forced() {
+        if !mentioned.is_empty() && !has_ordered && !wanted.hint.is_forced() {
             found.branches = branches(schema, wanted).unwrap_or_default();
         }
         found
@@ -131,6 +134,25 @@ impl Candidate {
         let ranges = (access.intervals, access.ranges.len());
         (order, access.width, Reverse(self.is_covering()), ranges)
     }
+}
+
+/// The indexes whose first part the filter compares: no other can serve it. Asked first, because most indexes of a table have
+/// nothing to do with a query, and the closer look is for each of them as dear as planning the query is.
+fn mentioned(schema: &Schema, filter: &Expr) -> Vec<usize> {
+    let mut names: Vec<&str> = Vec::new();
+    filter.each_property(&mut |name| {
+        // A long list compares one property over and over.
+        if names.last() != Some(&name) {
+            names.push(name);
+        }
+    });
+    names.sort_unstable();
+    let is_mentioned = |index: &Index| {
+        let first = index.definition.keys.first();
+        first.is_some_and(|part| names.binary_search(&&*part.property).is_ok())
+    };
+    let indexes = schema.indexes().iter().enumerate();
+    indexes.filter(|(_, index)| is_mentioned(index)).map(|(place, _)| place).collect()
 }
 
 /// The index as a candidate, or why it is none; not even a reason if it has nothing to do with the filter.
@@ -242,6 +264,20 @@ mod tests {
         assert_eq!(ranked(&both, &format!("LastName eq 'a' and {between}"))[0], "LastName");
         assert_eq!(ranked(&[("A", ""), ("B", "*")], "A gt 1 and B gt 1"), ["B", "A"]);
         assert_eq!(ranked(&[("A", ""), ("B", "")], "A eq 1 and B eq 'x'"), ["B", "A"]);
+    }
+
+    #[test]
+    fn only_indexes_whose_first_part_is_compared_are_looked_at() {
+        let schema =
+            schema(&[("Town,Age", ""), ("Age", ""), ("PartitionKey,Town", ""), ("Zip", "")]);
+        for (filter, places) in [
+            ("Town eq 'X'", &[0][..]),
+            ("Age gt 3 and (Town eq 'X' or Town eq 'Y')", &[0, 1]),
+            ("PartitionKey eq 'p' and not (Age lt 3)", &[1, 2]),
+            ("Name eq 'X' and RowKey gt 'r'", &[]),
+        ] {
+            assert_eq!(mentioned(&schema, &parse(filter).unwrap()), places, "{filter}");
+        }
     }
 
     #[test]
