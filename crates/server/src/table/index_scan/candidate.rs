@@ -2,8 +2,8 @@
 //!
 //! There is no cost model: a unique index whose parts are all compared for equality comes first, then more leading parts
 //! that are, then rows that are in the order of entity keys, then what is between two values before what is on one side of
-//! one, and that before what `ne` leaves, then rows that need no look-up, then fewer ranges. What this does not foresee is
-//! noticed while the rows are read.
+//! one, and that before what `ne` leaves, then rows that need no look-up, then partial indexes, then fewer ranges. What this
+//! does not foresee is noticed while the rows are read.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -123,6 +123,19 @@ impl Candidate {
         self.index().definition.filter.is_some()
     }
 
+    /// Whether it may leave out entities that the other one finds by `eq`, so that both have less in common. One that has no
+    /// further property has nothing to say, however long it is; nor is there anything to leave out of a single row.
+    pub(super) fn narrows(&self, other: &Self) -> bool {
+        let (own, others) = (&self.index().definition, &other.index().definition);
+        // The spans say everything about the partition key.
+        let is_known = |name: &str| {
+            name == "PartitionKey" || others.keys.iter().any(|part| part.property == name)
+        };
+        let has_further_part = own.keys.iter().any(|part| !is_known(&part.property));
+        let has_further_filter = own.filter.is_some() && own.filter != others.filter;
+        !others.unique && (has_further_part || has_further_filter)
+    }
+
     /// The less, the better.
     fn rank(&self) -> impl Ord + use<> {
         let access = &self.access;
@@ -132,7 +145,8 @@ impl Candidate {
         let points = (Reverse(is_unique), Reverse(access.leading_points));
         let order = (points, Reverse(access.is_ordered()));
         let ranges = (access.intervals, access.ranges.len());
-        (order, access.width, Reverse(self.is_covering()), ranges)
+        let rows = (Reverse(self.is_covering()), Reverse(self.is_partial()));
+        (order, access.width, rows, ranges)
     }
 }
 
@@ -325,5 +339,35 @@ mod tests {
         assert_eq!(covering("Town,Age"), "Town");
         assert_eq!(covering("Town,Name"), "Town");
         assert_eq!(covering("Timestamp"), "Town");
+    }
+
+    #[test]
+    fn what_has_the_same_parts_leaves_nothing_out() {
+        let definitions = [
+            ("Town,Name", "", false),
+            ("Town", "", false),
+            ("Town", "State eq 'open'", false),
+            ("PartitionKey,Town", "", false),
+            ("Age", "", false),
+            ("Email", "", true),
+        ];
+        let definitions = definitions.map(|(keys, filter, unique)| {
+            IndexDefinition::parse(keys, "", filter, unique).expect("a definition")
+        });
+        let schema = schema_of(&definitions);
+        let candidates = (0..definitions.len()).map(|place| Candidate {
+            schema: schema.clone(),
+            place,
+            access: Arc::new(definitions[place].access(&parse("false").unwrap()).unwrap()),
+            coverage: Coverage::Keys,
+        });
+        let all: Vec<_> = candidates.collect();
+        let [both, town, open, local, age, email] = &all[..] else { panic!("{all:?}") };
+        for other in [town, local] {
+            assert!(!other.narrows(both) && !other.narrows(town) && !other.narrows(local));
+        }
+        assert!(open.narrows(both) && open.narrows(town) && !town.narrows(open));
+        assert!(both.narrows(town) && age.narrows(both) && both.narrows(age));
+        assert!(!age.narrows(email));
     }
 }

@@ -46,13 +46,17 @@ pub(crate) fn choose(
         // How long an unordered range is depends on rows outside the spans.
         whole.retain(|it| it.access.is_ordered());
     }
-    let mut best = whole.drain(..);
+    // Rows between two spans are read as well, and how many they are decides when two sides are compared with a scan.
+    let may_intersect = !query.is_restricted || query.spans.len() == 1;
+    let mut best = whole.into_iter();
     let used = IndexUse { not_used, ..IndexUse::default() };
     let way = match best.next() {
         None if branches.is_empty() => return Err(used),
         None => Way::Ordered(branches, None),
         Some(first) if first.access.is_ordered() => {
-            Way::Ordered(vec![first], best.find(|it| it.access.is_ordered()))
+            let is_other_side = |it: &Candidate| it.access.is_ordered() && it.narrows(&first);
+            let second = best.find(|it| may_intersect && is_other_side(it));
+            Way::Ordered(vec![first], second)
         }
         Some(first) => {
             Way::Sorted(std::iter::once(first).chain(best).take(SORTED_MAX).collect(), branches)

@@ -32,9 +32,11 @@ use self::base::{after, scan_rest, scan_rows};
 use self::batch::FIRST_ROWS;
 use self::candidate::Candidate;
 use self::choice::Way;
-use self::cost::{Comparisons, ScanSteps, rows_per_entry};
+use self::cost::{
+    Comparisons, PASSED_PER_LOOK_UP, ScanSteps, rows_passed_meanwhile, rows_per_entry,
+};
 use self::entry::Entry;
-use self::ordered::{Merged, Ordered, ReadAhead};
+use self::ordered::{Merged, Next, Ordered, ReadAhead};
 use self::sorted::{Pass, PassLimits, rows_worth};
 use super::entity_page::Page;
 use crate::context::RequestContext;
@@ -126,12 +128,9 @@ impl<R: Reader> Run<'_, R> {
         self.page.as_ref().expect("it is here between scans").deadline()
     }
 
-    /// There are no more, or there is no time for more.
-    fn end(&mut self, late_at: Option<Vec<u8>>) {
-        match (late_at, &mut self.page) {
-            (Some(next), Some(page)) => page.end_before(next),
-            _ => self.is_at_end = true,
-        }
+    /// There is no time for more.
+    fn end_before(&mut self, next: Vec<u8>) {
+        self.page.as_mut().expect("it is here between scans").end_before(next);
     }
 
     fn index_keys(&self, number: u16) -> IndexKeys {
@@ -202,26 +201,39 @@ impl<R: Reader> Run<'_, R> {
             self.scan_before(ranges, rows_per_entry(is_covering)).await?;
         }
         let mut comparisons = Comparisons::new(is_covering, is_common);
+        // What two sides have in common may be far between.
+        let mut comparisons_of_passed = Comparisons::new(false, false);
         let mut look_ups = 0;
         while !self.is_done() {
-            let Some(entry) = entries.next(self.reader, &self.from).await? else {
-                self.end(entries.late_at.take());
-                break;
+            let passed_max = match is_compared {
+                true => PASSED_PER_LOOK_UP * comparisons_of_passed.next(),
+                false => u64::MAX,
             };
-            self.show(entry).await?;
-            look_ups += 1;
-            if look_ups % LOOK_UPS_PER_YIELD == 0 {
-                tokio::task::yield_now().await;
+            match entries.next(self.reader, &self.from, passed_max).await? {
+                Next::Entry(entry) => {
+                    self.show(entry).await?;
+                    look_ups += 1;
+                    if look_ups % LOOK_UPS_PER_YIELD == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                }
+                Next::NoneBefore(next) if entries.is_late => self.end_before(next),
+                Next::NoneBefore(next) => self.from = next,
+                Next::End => self.is_at_end = true,
             }
+            let passed = entries.passed / PASSED_PER_LOOK_UP;
+            let due = [(&mut comparisons, look_ups), (&mut comparisons_of_passed, passed)];
+            let due = due.into_iter().find(|(comparisons, so_far)| comparisons.is_due(*so_far));
+            let Some((comparisons, so_far)) = due else { continue };
             // The rest of a short list is looked up sooner than anything is compared.
-            if is_compared && comparisons.is_due(look_ups) && !entries.is_read() {
+            if is_compared && !entries.is_read() {
                 let is_covering = match second.filter(|_| entries.is_second_alone) {
                     Some(second) => second.is_covering(),
                     None => is_covering,
                 };
                 let steps = ScanSteps::first(comparisons.rows());
                 self.scan_while_cheaper(&mut entries, steps, rows_per_entry(is_covering)).await?;
-                comparisons.done(look_ups);
+                comparisons.done(so_far);
             }
         }
         self.note_second(&entries, second);
@@ -288,7 +300,8 @@ impl<R: Reader> Run<'_, R> {
                 steps.told_by_matches(rows, matches);
                 continue;
             }
-            if !entries.has(enough, self.reader, &begin, &self.from).await? {
+            let passed_max = rows_passed_meanwhile(rows);
+            if !entries.has(enough, passed_max, self.reader, &begin, &self.from).await? {
                 break;
             }
             if let Some(rows) = steps.told_by_entries(rows, matches) {

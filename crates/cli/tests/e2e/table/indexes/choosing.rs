@@ -9,7 +9,7 @@ use crate::server::admin::{figure, metrics};
 use crate::support::client::{row_keys, values};
 use crate::support::{Client, Launch, shared_client};
 
-/// 3,000 entities in three partitions. `Rare` has a thousand values, `Common` has one in nine rows of ten.
+/// 3,000 entities in three partitions. `Rare` has a thousand values, `Common` has one in nine rows of ten, `Number` counts.
 fn table(client: &Client) -> String {
     let table = client.new_table();
     let all: Vec<Value> = (0..3000)
@@ -18,6 +18,7 @@ fn table(client: &Client) -> String {
                 "PartitionKey": format!("p{}", number / 1000),
                 "RowKey": format!("{number:04}"),
                 "Rare": number % 1000,
+                "Number": number,
                 "Even": number.is_multiple_of(2),
                 "Common": if number.is_multiple_of(10) { "rest" } else { "most" },
             })
@@ -60,6 +61,71 @@ fn one_value_in_most_rows_is_scanned() {
     assert_eq!(values(&page), before);
     let entries: u64 = page.header("x-tavola-index-entries").unwrap().parse().unwrap();
     assert!(entries <= 128, "{entries} index rows for what a scan finds sooner");
+}
+
+/// Entries of both would be the same, and to compare them says nothing.
+#[test]
+fn a_second_index_of_the_same_parts_makes_no_difference() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByCommon", &json!({ "Keys": "Common" }));
+    build(
+        &client,
+        &table,
+        "Again",
+        &json!({ "Keys": "Common", "BrowseAs": format!("{table}Again") }),
+    );
+    build(&client, &table, "Local", &json!({ "Keys": "PartitionKey,Common" }));
+    for filter in ["Common eq 'most'", "Common eq 'most' and Even eq true"] {
+        let page = explained(&client, &table, &[("$filter", filter)]);
+        assert_eq!(page.header("x-tavola-index-use"), Some("ordered"), "{filter}");
+        let entries: u64 = page.header("x-tavola-index-entries").unwrap().parse().unwrap();
+        assert!(entries <= 1000, "{entries} index rows for what a scan finds sooner");
+    }
+    let filter = "PartitionKey eq 'p1' and Common eq 'rest'";
+    let local = shown(&client, &table, &[("$filter", filter)]);
+    assert!(local.starts_with("index Local ordered "), "{local}");
+}
+
+/// Half of the entities have the one value and half the other, in runs as long as what is read at a time, and none has both.
+#[test]
+fn two_indexes_with_nothing_in_common_are_given_up() {
+    let client = shared_client();
+    let table = client.new_table();
+    let all: Vec<Value> = (0..8000)
+        .map(|number: usize| {
+            let (one, other) = if (number / 64).is_multiple_of(2) { ("x", "y") } else { ("y", "x") };
+            json!({"PartitionKey": "p", "RowKey": format!("{number:04}"), "One": one, "Other": other})
+        })
+        .collect();
+    insert_all(&client, &table, &all);
+    build(&client, &table, "ByOne", &json!({ "Keys": "One" }));
+    build(&client, &table, "ByOther", &json!({ "Keys": "Other" }));
+    let filter = [("$filter", "One eq 'x' and Other eq 'x'")];
+    let page = explained(&client, &table, &filter);
+    assert_eq!(values(&page), Vec::<Value>::new());
+    let number = |header: &str| page.header(header).unwrap().parse::<u64>().unwrap();
+    let (entries, examined) = (number("x-tavola-index-entries"), number("x-tavola-rows-examined"));
+    assert!(entries < 5000, "{entries} index rows, and {examined} rows");
+    assert!(examined > 4000, "{examined} rows examined: the indexes went on");
+}
+
+/// As many rows as a page is worth are passed, and one more is too many: of 3,000 entities and three on a page, 94.
+#[test]
+fn a_range_at_the_edge_of_what_it_is_worth() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByNumber", &json!({ "Keys": "Number" }));
+    let ask = |rows: usize| {
+        let filter = format!("Number ge 1000 and Number lt {}", 1000 + rows);
+        let page = explained(&client, &table, &[("$filter", &filter), ("$top", "3")]);
+        assert_eq!(row_keys(&values(&page)), ["1000", "1001", "1002"]);
+        explanation(&page)
+    };
+    assert_eq!(ask(94), "index ByNumber sorted 94 3/4");
+    assert!(ask(95).starts_with("table scan - - - 3/"), "{}", ask(95));
+    // What is known now is no reason for the narrower one.
+    assert_eq!(ask(94), "index ByNumber sorted 94 3/4");
 }
 
 #[test]
