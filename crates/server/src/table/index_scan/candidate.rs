@@ -58,8 +58,8 @@ pub(crate) enum Hint<'q> {
 pub(super) struct Candidates {
     /// The best of those that serve the whole filter first.
     pub whole: Vec<Candidate>,
-    /// One for each branch of an `or`, unless the best of those that serve the whole filter is in the order of entity keys, as
-    /// all of these are.
+    /// One for each branch of an `or`, unless the best of those that serve the whole filter is in the order of entity keys. All
+    /// of these are, or else each is the best of its branch.
     pub branches: Vec<Candidate>,
     pub not_used: Vec<(String, Reason)>,
 }
@@ -199,24 +199,35 @@ fn candidate(
     Ok(Candidate { schema: schema.clone(), place, access: Arc::new(access), coverage })
 }
 
-/// An ordered access for each branch of the first `or` that has one.
+/// An access for each branch of the first `or` that has one; of an `or` whose branches all are in order if there is one.
 fn branches(schema: &Arc<Schema>, wanted: Wanted<'_>) -> Option<Vec<Candidate>> {
     let terms = match wanted.filter {
         Expr::And(terms) => &terms[..],
         other => std::slice::from_ref(other),
     };
-    let best = |branch: &Expr| {
-        let places = 0..schema.indexes().len();
-        let candidates = places.filter_map(|place| candidate(schema, place, branch, wanted).ok());
-        candidates.filter(|it| it.access.is_ordered()).min_by_key(Candidate::rank)
+    let of_term = |term: &Expr| match term {
+        Expr::Or(branches) => branches.iter().map(|it| of_branch(schema, it, wanted)).collect(),
+        _ => None,
     };
-    terms.iter().find_map(|term| {
-        let Expr::Or(branches) = term else { return None };
-        let found: Option<Vec<_>> = branches.iter().map(best).collect();
-        let ranges =
-            |found: &[Candidate]| found.iter().map(|it| it.access.ranges.len()).sum::<usize>();
-        found.filter(|found| ranges(found) <= RANGES_MAX)
-    })
+    let found: Vec<Vec<Vec<Candidate>>> = terms.iter().filter_map(of_term).collect();
+    let best_of = |is_eligible: &dyn Fn(&Candidate) -> bool| {
+        found.iter().find_map(|branches| {
+            let best = branches.iter().map(|all| all.iter().find(|it| is_eligible(it)).cloned());
+            let best: Option<Vec<_>> = best.collect();
+            let ranges = |it: &Candidate| it.access.ranges.len();
+            best.filter(|best| best.iter().map(ranges).sum::<usize>() <= RANGES_MAX)
+        })
+    };
+    best_of(&|it| it.access.is_ordered()).or_else(|| best_of(&|_| true))
+}
+
+/// What serves a branch, the best first; `None` if nothing does.
+fn of_branch(schema: &Arc<Schema>, branch: &Expr, wanted: Wanted<'_>) -> Option<Vec<Candidate>> {
+    let places = mentioned(schema, branch).into_iter();
+    let mut all: Vec<_> =
+        places.filter_map(|place| candidate(schema, place, branch, wanted).ok()).collect();
+    all.sort_by_key(Candidate::rank);
+    (!all.is_empty()).then_some(all)
 }
 
 fn coverage(definition: &IndexDefinition, wanted: Wanted<'_>) -> Coverage {
@@ -313,15 +324,25 @@ mod tests {
     fn branches_are_found_beside_what_is_in_no_order() {
         let schema = schema(&[("Email", ""), ("Phone", ""), ("Score", "")]);
         let branches = |filter: &str| {
-            let format = EntityFormat::new(MetadataLevel::None, "", "", "t", None).unwrap();
-            let filter = parse(filter).unwrap();
-            let wanted = Wanted { filter: &filter, format: &format, hint: Hint::Any };
-            Candidates::find(&schema, wanted).branches.len()
+            let found = branches_of(&schema, filter);
+            found.iter().map(|it| it.index().name.clone()).collect::<Vec<_>>().join(" ")
         };
         let either = "(Email eq 'e' or Phone eq 'p')";
-        assert_eq!(branches(&format!("{either} and Score gt 5")), 2);
-        assert_eq!(branches(&format!("{either} and Score eq 5")), 0);
-        assert_eq!(branches("Score gt 5"), 0);
+        assert_eq!(branches(&format!("{either} and Score gt 5")), "Email Phone");
+        assert_eq!(branches(&format!("{either} and Score eq 5")), "");
+        assert_eq!(branches("Score gt 5"), "");
+        // Those in order before others, wherever they stand; each branch has to have one.
+        let wide = "(Email gt 'e' or Score lt 5)";
+        assert_eq!(branches(wide), "Email Score");
+        assert_eq!(branches(&format!("{wide} and {either}")), "Email Phone");
+        assert_eq!(branches("Email gt 'e' or Score lt 5 or Town eq 'X'"), "");
+    }
+
+    fn branches_of(schema: &Arc<Schema>, filter: &str) -> Vec<Candidate> {
+        let format = EntityFormat::new(MetadataLevel::None, "", "", "t", None).unwrap();
+        let filter = parse(filter).unwrap();
+        let wanted = Wanted { filter: &filter, format: &format, hint: Hint::Any };
+        Candidates::find(schema, wanted).branches
     }
 
     #[test]

@@ -311,53 +311,59 @@ impl<R: Reader> Run<'_, R> {
         Ok(())
     }
 
-    /// Whether the range of one of them was short enough.
-    async fn first_sorted(&mut self, candidates: &[Candidate]) -> Result<bool> {
+    /// Whether one of them was short enough.
+    async fn first_sorted(&mut self, all: &[Vec<Candidate>]) -> Result<bool> {
         if self.query.kind == QueryKind::PartitionScan && !self.query.hint.is_forced() {
             // A short range is passed at once; a small partition is read sooner than a long one.
-            let shortest = &candidates[0];
-            if !self.is_known_to_be_wide(shortest, SHORT_RANGE_ROWS)
-                && self.passes(shortest, SHORT_RANGE_ROWS).await?
+            if self.may_be_short(&all[0], SHORT_RANGE_ROWS)
+                && self.passes(&all[0], SHORT_RANGE_ROWS).await?
             {
                 return Ok(true);
             }
             self.scan(PARTITION_ROWS).await?;
         }
-        for candidate in candidates {
-            if self.is_done() || self.sorted(candidate).await? {
+        for candidates in all {
+            if self.is_done() || self.sorted(candidates).await? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Whether its range was short enough for what it may find.
-    async fn sorted(&mut self, candidate: &Candidate) -> Result<bool> {
-        let index = candidate.index();
+    /// Whether the ranges of these were short enough for what they may find together.
+    async fn sorted(&mut self, candidates: &[Candidate]) -> Result<bool> {
         if self.query.hint.is_forced() {
-            return self.passes(candidate, u64::MAX).await;
+            return self.passes(candidates, u64::MAX).await;
         }
-        let rows = match index.statistics.rows() {
+        let rows = match candidates[0].index().statistics.rows() {
             0 => ROWS_UNTOLD,
             rows => rows,
         };
         let rows_max = rows_worth(self.query.top, rows);
-        let is_short = !self.is_known_to_be_wide(candidate, rows_max)
-            && self.passes(candidate, rows_max).await?;
+        let is_short =
+            self.may_be_short(candidates, rows_max) && self.passes(candidates, rows_max).await?;
         if !is_short {
-            self.used.not_used.push((index.name.clone(), Reason::TooWide));
+            for candidate in candidates {
+                let reason = (candidate.index().name.clone(), Reason::TooWide);
+                if !self.used.not_used.contains(&reason) {
+                    self.used.not_used.push(reason);
+                }
+            }
         }
         Ok(is_short)
     }
 
-    fn is_known_to_be_wide(&self, candidate: &Candidate, rows_max: u64) -> bool {
-        let (wide_ranges, index) = (&self.context.state.workload.wide_ranges, candidate.index());
-        wide_ranges.knows(self.table.id, index.number, &candidate.access.ranges, rows_max)
+    /// Whether their ranges are not known to have more rows than these.
+    fn may_be_short(&self, candidates: &[Candidate], rows_max: u64) -> bool {
+        let wide_ranges = &self.context.state.workload.wide_ranges;
+        let rows_of =
+            |it: &Candidate| wide_ranges.rows(self.table.id, it.index().number, &it.access.ranges);
+        candidates.iter().map(rows_of).fold(0, u64::saturating_add) <= rows_max
     }
 
-    /// Shows the entities of its range, unless that has more rows than these or takes too long. Whether it did.
-    async fn passes(&mut self, candidate: &Candidate, rows_max: u64) -> Result<bool> {
-        let (state, index) = (self.context.state, candidate.index());
+    /// Shows the entities of their ranges, unless these have more rows than so many or take too long. Whether it did.
+    async fn passes(&mut self, candidates: &[Candidate], rows_max: u64) -> Result<bool> {
+        let state = self.context.state;
         let spans: Arc<[Span]> = self.query.spans.into();
         for _ in 0..PASSES_MAX {
             if self.is_done() {
@@ -372,21 +378,23 @@ impl<R: Reader> Run<'_, R> {
                 deadline: now + self.deadline().saturating_duration_since(now) / 2,
             };
             let memory = state.memory_budget.reservation();
-            let keys = self.index_keys(index.number);
+            let keys = |number| self.index_keys(number);
             let (pass, passed) =
-                sorted::pass(self.reader, candidate, keys, &spans, limits, memory).await?;
+                sorted::pass(self.reader, candidates, keys, &spans, limits, memory).await?;
             self.used.entries += passed;
             let (entries, is_all, _memory) = match pass {
                 Pass::Found { entries, is_all, memory } => (entries, is_all, memory),
-                Pass::TooWide { ranges } => {
-                    let ranges = &candidate.access.ranges[..ranges];
-                    let wide_ranges = &state.workload.wide_ranges;
-                    wide_ranges.remember(self.table.id, index.number, ranges, rows_max);
+                Pass::TooWide(wide) => {
+                    for (candidate, wide) in candidates.iter().zip(wide) {
+                        let (table, index) = (self.table.id, candidate.index().number);
+                        let ranges = &candidate.access.ranges[..wide.ranges];
+                        state.workload.wide_ranges.remember(table, index, ranges, wide.rows);
+                    }
                     return Ok(false);
                 }
                 Pass::Late => return Ok(false),
             };
-            self.note(How::Sorted, std::slice::from_ref(candidate));
+            self.note(How::Sorted, candidates);
             self.show_all(entries).await?;
             self.is_at_end |= is_all && !self.is_done();
         }

@@ -128,6 +128,51 @@ fn a_range_at_the_edge_of_what_it_is_worth() {
     assert_eq!(ask(94), "index ByNumber sorted 94 3/4");
 }
 
+/// Branches whose rows are in no order are picked out of all ranges together, and an entity of two of them comes once.
+#[test]
+fn branches_of_different_indexes_are_passed_together() {
+    let server = Arc::new(Launch::new().args(["--admin-port", "0"]).start());
+    let client = Client::new(&server);
+    let table = table(&client);
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare,Common", "Include": "*" }));
+    build(&client, &table, "ByNumber", &json!({ "Keys": "Number" }));
+    let ask = |filter: &str| shown(&client, &table, &[("$filter", filter)]);
+    assert_eq!(ask("Rare eq 7 or Number gt 2995"), "index ByRare,ByNumber sorted 7 7/7");
+    assert_eq!(ask("Rare eq 7 or Number eq 8"), "index ByRare,ByNumber sorted 4 4/4");
+    // One of them has both.
+    assert_eq!(ask("Rare eq 7 or Number lt 9"), "index ByRare,ByNumber sorted 12 11/11");
+    assert_eq!(
+        ask("PartitionKey eq 'p0' and (Rare eq 7 or Number lt 9)"),
+        "index ByRare,ByNumber sorted 10 9/9"
+    );
+    // Every branch has to have one.
+    let without = ask("Rare eq 7 or Number gt 2995 or Even eq true");
+    assert!(without.starts_with("table scan "), "{without}");
+    for filter in ["Rare eq 7 or Number lt 9", "Rare lt 3 or Number lt 5 and Even eq true"] {
+        let all = |hint: &str| {
+            let options = [("$filter", filter), ("$top", "2")];
+            let pages = client
+                .pages(&table, &options, |request| request.header("x-tavola-index", hint).send());
+            pages.iter().flat_map(values).collect::<Vec<_>>()
+        };
+        assert_eq!(all("ByAnother"), all("none"));
+        let options = [("$filter", filter), ("$top", "2")];
+        let pages = client.pages(&table, &options, crate::support::client::Request::send);
+        assert_eq!(pages.iter().flat_map(values).collect::<Vec<_>>(), all("none"), "{filter}");
+    }
+    // Together they are too wide, and that is remembered of both.
+    let passed = || figure::<u64>(&metrics(&server), "tavola_index_entries_examined_total");
+    let options = [("$filter", "Rare lt 20 or Number gt 2900"), ("$top", "5")];
+    for is_first in [true, false] {
+        let before = passed();
+        let page = explained(&client, &table, &options);
+        assert_eq!(passed() > before, is_first, "{before} and {}", passed());
+        let not_used = page.header("x-tavola-index-not-used");
+        assert_eq!(not_used, Some("ByRare=too-wide, ByNumber=too-wide"));
+        assert_eq!(row_keys(&values(&page)), ["0000", "0001", "0002", "0003", "0004"]);
+    }
+}
+
 #[test]
 fn a_wide_range_is_scanned_and_remembered() {
     let server = Arc::new(Launch::new().args(["--admin-port", "0"]).start());
