@@ -172,7 +172,7 @@ async fn query_stored(
     };
     let found = Found::new(kind, spans.len(), used, page.finish()?)?;
     if top > 0 {
-        let uses_index = found.used.is_used();
+        let uses_index = found.used.is_useful();
         let query = QueryPage { filter: filter.as_ref(), spans: &spans, kind, uses_index };
         query_workload::note(context, table, &query, &found.page);
     }

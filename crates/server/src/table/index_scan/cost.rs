@@ -47,6 +47,23 @@ pub(super) fn common_one_in(is_covering: bool) -> u64 {
     if is_covering { COMMON_COPIES_ONE_IN } else { ROWS_PER_LOOK_UP }
 }
 
+/// What a page came to that was begun with an index.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work {
+    /// Entities that the index has found.
+    pub look_ups: u64,
+    /// Rows that were scanned all the same.
+    pub rows_scanned: u64,
+}
+
+impl Work {
+    /// Whether the scan did more of it than the index, of which so many rows were passed: to compare takes a few rows for each
+    /// look-up, and whoever scans more has given the index up.
+    pub(super) fn is_scan_most(self, entries: u64) -> bool {
+        self.rows_scanned > ROWS_PER_LOOK_UP * self.look_ups + entries
+    }
+}
+
 /// When an index is compared with a scan.
 pub(super) struct Comparisons {
     /// Entities that are looked up before the next one.

@@ -22,6 +22,8 @@ pub(crate) struct IndexUse {
     pub is_partial: bool,
     /// Index rows that were passed.
     pub entries: u64,
+    /// Whether it was begun with indexes, and a scan then did more of the page than they.
+    pub is_given_up: bool,
     /// Those that might have.
     pub not_used: Vec<(String, Reason)>,
 }
@@ -30,6 +32,11 @@ impl IndexUse {
     /// Whether an index found rows of the page.
     pub(crate) fn is_used(&self) -> bool {
         self.how.is_some()
+    }
+
+    /// Whether the page was found sooner than without indexes, as far as that can be told.
+    pub(crate) fn is_useful(&self) -> bool {
+        self.is_used() && !self.is_given_up
     }
 
     pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {

@@ -33,7 +33,7 @@ use self::batch::FIRST_ROWS;
 use self::candidate::Candidate;
 use self::choice::Way;
 use self::cost::{
-    Comparisons, PASSED_PER_LOOK_UP, ScanSteps, rows_passed_meanwhile, rows_per_entry,
+    Comparisons, PASSED_PER_LOOK_UP, ScanSteps, Work, rows_passed_meanwhile, rows_per_entry,
 };
 use self::entry::Entry;
 use self::ordered::{Merged, Next, Ordered, ReadAhead};
@@ -85,11 +85,14 @@ pub(crate) async fn fill(
         is_at_end: query.spans.is_empty(),
         page: Some(page),
         used,
+        work: Work::default(),
     };
     if query.kind == QueryKind::Range && !query.hint.is_forced() {
         run.scan(RANGE_ROWS).await?;
     }
     match way {
+        // It was short.
+        _ if run.is_done() => {}
         Way::Ordered(candidates, second) => run.ordered(&candidates, second.as_ref()).await?,
         Way::Sorted(candidates, branches) => {
             if !run.first_sorted(&candidates).await? && !branches.is_empty() {
@@ -100,6 +103,8 @@ pub(crate) async fn fill(
     if !run.is_done() {
         run.scan_rest().await?;
     }
+    run.used.is_given_up = run.work.is_scan_most(run.used.entries);
+    run.note_uses();
     Ok((run.page.expect("it is only lent"), run.used))
 }
 
@@ -117,6 +122,7 @@ struct Run<'r, R> {
     /// Lent to scans.
     page: Option<Box<Page>>,
     used: IndexUse,
+    work: Work,
 }
 
 impl<R: Reader> Run<'_, R> {
@@ -142,18 +148,40 @@ impl<R: Reader> Run<'_, R> {
         self.used.is_covering = candidates.iter().all(Candidate::is_covering);
         self.used.is_partial = candidates.iter().any(Candidate::is_partial);
         for candidate in candidates {
-            candidate.index().statistics.note_use(self.context.state.clock.now());
             if !self.used.names.contains(&candidate.index().name) {
                 self.used.names.push(candidate.index().name.clone());
             }
         }
     }
 
+    /// Counts the page for the indexes that found it.
+    fn note_uses(&self) {
+        if !self.used.is_useful() {
+            return;
+        }
+        let context = self.context;
+        let is_first = context.head.query.next_partition_key().is_none();
+        let used = self.table.schema.indexes().iter();
+        for index in used.filter(|it| it.state.is_read() && self.used.names.contains(&it.name)) {
+            index.statistics.note_page(is_first, context.state.clock.now());
+        }
+    }
+
+    /// Counts rows that were scanned after an index was begun; those before are read whatever comes of them.
+    fn note_scanned(&mut self, rows: u64) {
+        if self.used.is_used() {
+            self.work.rows_scanned += rows;
+        }
+    }
+
     /// Reads entities in order until the page is done.
     async fn scan_rest(&mut self) -> Result<()> {
         let page = self.page.take().expect("it is here between scans");
+        let before = page.examined();
         let (reader, spans) = (self.reader, self.query.spans);
-        self.page = Some(scan_rest(reader, self.entity_keys, spans, &self.from, page).await?);
+        let page = scan_rest(reader, self.entity_keys, spans, &self.from, page).await?;
+        self.note_scanned(page.examined() - before);
+        self.page = Some(page);
         self.is_at_end = true;
         Ok(())
     }
@@ -166,6 +194,7 @@ impl<R: Reader> Run<'_, R> {
             scan_rows(self.reader, self.entity_keys, self.query.spans, &self.from, rows_max, page)
                 .await?;
         let (rows, matches) = (page.examined() - before.0, page.returned() - before.1);
+        self.note_scanned(rows);
         self.page = Some(page);
         match next {
             Some(next) => self.from = next,
@@ -416,6 +445,7 @@ impl<R: Reader> Run<'_, R> {
 
     /// Shows one entity to the page.
     async fn show(&mut self, entry: Entry) -> Result<()> {
+        self.work.look_ups += 1;
         let key = self.entity_keys.raw(&entry.entity_key);
         let page = self.page.as_mut().expect("it is here between scans");
         match entry.entity {

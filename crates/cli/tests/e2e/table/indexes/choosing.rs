@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{build, explained, explanation, insert_all};
+use super::{build, explained, explanation, index, insert_all};
 use crate::server::admin::{figure, metrics};
 use crate::support::client::{row_keys, values};
 use crate::support::{Client, Launch, shared_client};
@@ -171,6 +171,30 @@ fn branches_of_different_indexes_are_passed_together() {
         assert_eq!(not_used, Some("ByRare=too-wide, ByNumber=too-wide"));
         assert_eq!(row_keys(&values(&page)), ["0000", "0001", "0002", "0003", "0004"]);
     }
+}
+
+/// Not one that a scan took the place of; and a query of many pages is one.
+#[test]
+fn uses_are_queries_that_an_index_served() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByCommon", &json!({ "Keys": "Common" }));
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare" }));
+    let uses = |name: &str| index(&client, &table, name)["Uses"].as_str().map(str::to_owned);
+    let pages = |filter: &str, top: &str| {
+        let options = [("$filter", filter), ("$top", top)];
+        client.pages(&table, &options, crate::support::client::Request::send).len()
+    };
+    assert!(pages("Common eq 'most' and Even eq false and Number gt 2990", "1000") == 1);
+    assert_eq!(uses("ByCommon").as_deref(), Some("0"));
+    assert!(pages("Rare ge 7 and Rare lt 9", "2") >= 3);
+    assert_eq!(uses("ByRare").as_deref(), Some("1"));
+    assert!(pages("Common eq 'rest' and Rare eq 10", "1000") == 1);
+    assert_eq!(uses("ByRare").as_deref(), Some("2"));
+    // A short range of keys is read before any index is thought of.
+    let keys = "PartitionKey eq 'p0' and RowKey ge '0001' and RowKey lt '0020' and Rare eq 7";
+    assert_eq!(shown(&client, &table, &[("$filter", keys)]), "range - - - 1/19");
+    assert_eq!(uses("ByRare").as_deref(), Some("2"));
 }
 
 #[test]
