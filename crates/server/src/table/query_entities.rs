@@ -296,6 +296,7 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, found: &Found) {
             indexes = used.names.join(","),
             index_use = %used,
             index_entries = used.entries,
+            index_not_used = used.reasons(),
             rows_examined = page.examined,
             rows_returned = page.returned,
             elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),

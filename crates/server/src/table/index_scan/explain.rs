@@ -39,6 +39,12 @@ impl IndexUse {
         self.is_used() && !self.is_given_up
     }
 
+    /// Why the others are not used, in one line.
+    pub(crate) fn reasons(&self) -> String {
+        let reasons = self.not_used.iter().map(|(name, why)| format!("{name}={}", why.name()));
+        reasons.collect::<Vec<_>>().join(", ")
+    }
+
     pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
         if self.is_used() {
             headers.insert(INDEX, respond::text(&self.names.join(",")));
@@ -46,10 +52,7 @@ impl IndexUse {
             headers.insert(INDEX_ENTRIES, HeaderValue::from(self.entries));
         }
         if !self.not_used.is_empty() {
-            let reasons =
-                self.not_used.iter().map(|(name, reason)| format!("{name}={}", reason.name()));
-            let reasons = reasons.collect::<Vec<_>>().join(", ");
-            headers.insert(INDEX_NOT_USED, respond::text(&reasons));
+            headers.insert(INDEX_NOT_USED, respond::text(&self.reasons()));
         }
     }
 }

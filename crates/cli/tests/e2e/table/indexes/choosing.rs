@@ -197,6 +197,20 @@ fn uses_are_queries_that_an_index_served() {
     assert_eq!(uses("ByRare").as_deref(), Some("2"));
 }
 
+/// The log says what explain does.
+#[test]
+fn the_log_of_slow_queries_tells_why_indexes_are_not_used() {
+    let server = Arc::new(Launch::new().args(["--slow-query-ms", "0"]).start());
+    let client = Client::new(&server);
+    let table = table(&client);
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare" }));
+    build(&client, &table, "Partly", &json!({ "Keys": "Rare", "Filter": "Even eq true" }));
+    client.query(&table, &[("$filter", "not (Rare eq 7)")]).send().expect(200);
+    let log = server.log();
+    let line = log.lines().rfind(|line| line.contains("slow query")).expect("a line");
+    assert!(line.contains("index_not_used=\"ByRare=skip-missing, Partly=skip-missing\""), "{line}");
+}
+
 #[test]
 fn a_wide_range_is_scanned_and_remembered() {
     let server = Arc::new(Launch::new().args(["--admin-port", "0"]).start());
