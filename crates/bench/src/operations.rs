@@ -286,7 +286,7 @@ impl Client {
         self.path.push_str("()");
     }
 
-    fn key_texts(&self, place: Place) -> (String, String) {
+    pub fn key_texts(&self, place: Place) -> (String, String) {
         let (mut partition, mut row) = (Vec::new(), Vec::new());
         self.keys.push_partition_key(&mut partition, place);
         self.keys.push_row_key(&mut row, place);

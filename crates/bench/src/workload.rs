@@ -17,6 +17,8 @@ pub const TRANSACTION_ROWS: u64 = 100;
 /// What is asked of covered entities.
 const COVERED: &str = "RowKey,Bucket,Quantity";
 const COVERED_NUMBERS: &str = "RowKey,Quantity";
+/// A condition that no key helps with, and no index that is not of its property.
+const EACH_FULFILS: &str = "Quantity ne -1";
 const NO_INDEX: &str = "x-tavola-index: none\r\n";
 /// Entities on a full page.
 pub const PAGE_ROWS: u64 = 1000;
@@ -31,6 +33,9 @@ pub enum Workload {
     PointQuery,
     /// 100 entities of a partition by a range of row keys
     QueryRange,
+    /// The same, and each entity asked something that they all fulfil; for `indexes`
+    #[value(skip)]
+    RangeAndProperty,
     /// A page of 1,000 entities without metadata
     QueryPage,
     /// A page of 1,000 entities with minimal metadata
@@ -86,6 +91,7 @@ pub struct Work {
 impl Workload {
     pub fn name(self) -> String {
         let of_index = match self {
+            Self::RangeAndProperty => "key range and a property",
             Self::ByValue => "equality, unique value",
             Self::ByBucket => "equality, 100 matches, looked up",
             Self::ByBucketCovered => "equality, 100 matches, covered",
@@ -169,6 +175,7 @@ impl Work {
                 client.merge(table, self.anywhere(random), revision).await.map(|()| 1)
             }
             Workload::QueryRange => self.range(client, random).await,
+            Workload::RangeAndProperty => self.range_and_property(client, random).await,
             Workload::QueryPage => self.page(client, random, NO_METADATA).await,
             Workload::QueryPageMin => self.page(client, random, MINIMAL_METADATA).await,
             Workload::ScanFilter | Workload::ScanFilterOne => self.scan(client).await,
@@ -190,13 +197,33 @@ impl Work {
         self.keys.place(random.below(self.entities))
     }
 
-    async fn range(&self, client: &mut Client, random: &mut Random) -> Result<u64, Failure> {
+    /// Where a range of rows begins, and how many it has.
+    fn some_range(&self, random: &mut Random) -> (Place, u64) {
         let partition = random.below(self.keys.partitions);
         let there = self.keys.rows_in(partition, self.entities);
         let rows = RANGE_ROWS.min(there);
         let row = random.below(there - rows + 1);
-        client.range_query(&self.table, Place { partition, row }, rows).await?;
+        (Place { partition, row }, rows)
+    }
+
+    async fn range(&self, client: &mut Client, random: &mut Random) -> Result<u64, Failure> {
+        let (from, rows) = self.some_range(random);
+        client.range_query(&self.table, from, rows).await?;
         Ok(rows)
+    }
+
+    async fn range_and_property(
+        &self,
+        client: &mut Client,
+        random: &mut Random,
+    ) -> Result<u64, Failure> {
+        let (from, rows) = self.some_range(random);
+        let (partition, first) = client.key_texts(from);
+        let (_, end) = client.key_texts(Place { row: from.row + rows, ..from });
+        let filter = format!(
+            "PartitionKey eq '{partition}' and RowKey ge '{first}' and RowKey lt '{end}' and {EACH_FULFILS}"
+        );
+        client.filtered(&self.table, &filter, "", "", rows).await
     }
 
     async fn page(

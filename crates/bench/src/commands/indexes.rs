@@ -24,6 +24,9 @@ const LARGE: &str = "large";
 const MIDDLE: &str = "middle";
 /// The same without indexes.
 const PLAIN: &str = "plain";
+/// The same beside indexes of properties that nobody asks for, and that no entity has.
+const CROWDED: &str = "crowded";
+const CROWD: usize = 8;
 const MIDDLE_ENTITIES: u64 = 100_000;
 
 /// What the tables for writes have indexes on; all without copies.
@@ -101,6 +104,7 @@ impl Bench<'_> {
         self.load(LARGE, entities)?;
         self.load(MIDDLE, MIDDLE_ENTITIES)?;
         self.load(PLAIN, MIDDLE_ENTITIES)?;
+        self.load(CROWDED, MIDDLE_ENTITIES)?;
         let_rest(&[self.pid]);
         let scan_seconds = self.scan_once()?;
         let large = |workload| Work::new(workload, LARGE, entities);
@@ -114,6 +118,12 @@ impl Bench<'_> {
         let unused =
             vec![("without indexes", plain), ("with indexes", middle(Workload::QueryRange))];
         self.measure_each(unused, self.options.connections)?;
+        for number in 0..CROWD {
+            self.build(CROWDED, &format!("Index{number}"), &format!("Other{number},Another"), "")?;
+        }
+        let ranges = |table| Work::new(Workload::RangeAndProperty, table, MIDDLE_ENTITIES);
+        let unrelated = vec![("without indexes", ranges(PLAIN)), ("with indexes", ranges(CROWDED))];
+        self.measure_each(unrelated, self.options.connections)?;
         let queries = vec![
             large(Workload::PointQuery),
             large(Workload::ByValue),

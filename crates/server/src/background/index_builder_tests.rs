@@ -476,7 +476,7 @@ async fn uses_and_changes_are_kept() {
     process.declare("Town", false).await;
     process.steps(usize::MAX).await;
     let numbers = process.shared.registry().statistics.of(table, 1);
-    numbers.note_use(Ticks(77));
+    numbers.note_page(true, Ticks(77));
     numbers.note_changes(3, -2);
     process.shared.catalogue.keep_statistics().await;
     let process = Process::start(&engine).await;
@@ -493,7 +493,7 @@ async fn numbers_are_kept_though_nothing_is_built() {
     let process = Process::start(&engine).await;
     process.declare("Town", false).await;
     process.steps(usize::MAX).await;
-    process.shared.registry().statistics.of(table, 1).note_use(Ticks(77));
+    process.shared.registry().statistics.of(table, 1).note_page(true, Ticks(77));
     let mut builder = IndexBuilder { shared: process.shared.clone() };
     // The table's worker finds nothing to do.
     let (_running, stop) = watch::channel(false);

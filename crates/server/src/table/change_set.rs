@@ -9,7 +9,7 @@ use tavola_wire::{ErrorCode, StorageError, Ticks};
 use super::entity_change::{Applied, ChangeKind, EntityChange};
 use crate::context::RequestContext;
 use crate::error::{Result, corrupt, engine_error};
-use crate::net::memory_budget::Reservation;
+use crate::net::memory_budget::{Reservation, UNCOUNTED_BYTES};
 use crate::storage::catalogue::Table;
 use crate::storage::index::Schema;
 use crate::storage::index::row_changes::{Finished, RowChanges};
@@ -44,10 +44,11 @@ pub(crate) async fn commit(
         .collect();
     let (now, body) = (context.stamp(), context.body.clone());
     let schema = table.schema.clone();
-    let copies = reserve_copies(context, &schema).map_err(refused)?;
+    // What can never be reserved beside the body is refused, and not tried again.
+    let memory_max = context.state.memory_budget.message_max().saturating_sub(body.len());
+    let index_bytes_max = INDEX_BYTES_MAX.min(memory_max).max(UNCOUNTED_BYTES);
+    let copies = reserve_copies(context, &schema, index_bytes_max).map_err(refused)?;
     let first_key = keys.first().cloned();
-    // What can never be reserved is refused, and not tried again.
-    let index_bytes_max = INDEX_BYTES_MAX.min(context.state.memory_budget.message_max());
     let transition = ChangeSet {
         keys,
         changes,
@@ -74,11 +75,17 @@ pub(crate) async fn commit(
     Ok(made.applied)
 }
 
-/// Memory for what indexes write beside the entities themselves: each that copies them writes the body once more. Merges may
-/// write more, which is known when they are made.
-fn reserve_copies(context: &RequestContext<'_>, schema: &Schema) -> Result<Reservation> {
+/// Memory for what indexes write beside the entities themselves, before the changes wait to be made: an index that copies whole
+/// entities writes the body once more. It may come to more, with merges and with copies of some properties, or to less; that
+/// is known when the changes are made.
+fn reserve_copies(
+    context: &RequestContext<'_>,
+    schema: &Schema,
+    index_bytes_max: usize,
+) -> Result<Reservation> {
     let mut reservation = context.state.memory_budget.reservation();
-    reservation.grow_to(context.body.len() * (schema.copies() - 1))?;
+    let expected = context.body.len() * schema.whole_copies();
+    reservation.grow_to(expected.min(index_bytes_max))?;
     Ok(reservation)
 }
 

@@ -171,7 +171,7 @@ async fn query_stored(
     };
     let found = Found::new(kind, spans.len(), used, page.finish()?)?;
     if top > 0 {
-        let uses_index = found.used.is_used();
+        let uses_index = found.used.is_useful();
         let query = QueryPage { filter: filter.as_ref(), spans: &spans, kind, uses_index };
         query_workload::note(context, table, &query, &found.page);
     }
@@ -295,6 +295,7 @@ fn note(context: &RequestContext<'_>, table: &TableName<'_>, found: &Found) {
             indexes = used.names.join(","),
             index_use = %used,
             index_entries = used.entries,
+            index_not_used = used.reasons(),
             rows_examined = page.examined,
             rows_returned = page.returned,
             elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),

@@ -20,6 +20,7 @@ pub(super) struct QueryPage<'q> {
     pub filter: Option<&'q Expr>,
     pub spans: &'q [Span],
     pub kind: QueryKind,
+    /// Whether indexes found it, and were not given up for a scan.
     pub uses_index: bool,
 }
 

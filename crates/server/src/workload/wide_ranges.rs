@@ -40,6 +40,9 @@ struct Wide {
 impl WideRanges {
     /// Remembers that these ranges have more than so many rows.
     pub(crate) fn remember(&self, table: TableId, index: u16, ranges: &[AccessRange], rows: u64) {
+        if rows == 0 {
+            return;
+        }
         let bounds = ranges.iter().map(|range| (range.start.clone(), range.end.clone())).collect();
         let wide = Wide { bounds, rows, since: Instant::now() };
         let mut known = self.lock();
@@ -55,17 +58,12 @@ impl WideRanges {
         }
     }
 
-    /// Whether these ranges surely have more rows than a query may pass.
-    pub(crate) fn knows(
-        &self,
-        table: TableId,
-        index: u16,
-        ranges: &[AccessRange],
-        rows_max: u64,
-    ) -> bool {
+    /// How many rows these ranges surely have at least.
+    pub(crate) fn rows(&self, table: TableId, index: u16, ranges: &[AccessRange]) -> u64 {
         let known = self.lock();
         let of_index = known.by_index.get(&(table, index)).map_or(&[][..], Vec::as_slice);
-        of_index.iter().any(|wide| wide.rows >= rows_max && wide.is_young() && wide.is_in(ranges))
+        let wide = of_index.iter().filter(|wide| wide.is_young() && wide.is_in(ranges));
+        wide.map(|wide| wide.rows.saturating_add(1)).max().unwrap_or(0)
     }
 
     /// Forgets what is too old to count: bounds are values that somebody asked for.
@@ -116,17 +114,19 @@ mod tests {
     fn what_contains_a_wide_range_is_wide() {
         let wide = WideRanges::default();
         wide.remember(TABLE, 1, &[range("b", "d"), range("f", "g")], 100);
-        let knows = |ranges: &[AccessRange], rows_max| wide.knows(TABLE, 1, ranges, rows_max);
-        assert!(knows(&[range("b", "d"), range("f", "g")], 100));
-        assert!(knows(&[range("a", "h")], 100));
-        assert!(knows(&[range("a", "h")], 50));
-        // A query that may pass more, narrower ranges, other indexes.
-        assert!(!knows(&[range("a", "h")], 101));
+        let rows = |ranges: &[AccessRange]| wide.rows(TABLE, 1, ranges);
+        assert_eq!(rows(&[range("b", "d"), range("f", "g")]), 101);
+        assert_eq!(rows(&[range("a", "h")]), 101);
+        // Narrower ranges, other indexes.
         for narrower in [&[range("b", "d")][..], &[range("b", "c"), range("f", "g")], &[]] {
-            assert!(!knows(narrower, 100), "{narrower:?}");
+            assert_eq!(rows(narrower), 0, "{narrower:?}");
         }
-        assert!(!wide.knows(TABLE, 2, &[range("a", "h")], 100));
-        assert!(!wide.knows(TableId(2), 1, &[range("a", "h")], 100));
+        assert_eq!(wide.rows(TABLE, 2, &[range("a", "h")]), 0);
+        assert_eq!(wide.rows(TableId(2), 1, &[range("a", "h")]), 0);
+        wide.remember(TABLE, 1, &[range("b", "c")], 300);
+        wide.remember(TABLE, 1, &[range("f", "g")], 0);
+        assert_eq!(rows(&[range("a", "h")]), 301);
+        assert_eq!(wide.lock().by_index.values().flatten().count(), 2, "no rows are no news");
     }
 
     #[test]
@@ -151,10 +151,10 @@ mod tests {
         for old in wide.lock().by_index.get_mut(&(TABLE, 1)).unwrap() {
             old.since -= REMEMBERED;
         }
-        assert!(!wide.knows(TABLE, 1, &[range("b", "d")], 100));
+        assert_eq!(wide.rows(TABLE, 1, &[range("b", "d")]), 0);
         wide.remember(TABLE, 2, &[range("f", "g")], 100);
         wide.forget_old();
-        assert!(wide.knows(TABLE, 2, &[range("b", "d")], 100));
+        assert_eq!(wide.rows(TABLE, 2, &[range("b", "d")]), 101);
         let known = wide.lock();
         assert_eq!(known.by_index.keys().collect::<Vec<_>>(), [&(TABLE, 2)]);
         let bytes = known.by_index.values().flatten().map(Wide::bytes).sum::<usize>();

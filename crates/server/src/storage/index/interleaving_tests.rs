@@ -24,13 +24,17 @@ const TABLE: TableId = TableId(2);
 const NOW: Ticks = Ticks(5);
 const NUMBER: u16 = 1;
 
+/// The entities that there may be. At first there is one.
+const ONE: &str = "1";
+const OTHER: &str = "2";
+
 /// A request.
 #[derive(Clone, Copy, Debug)]
 enum Request {
-    /// Gives the entity this value.
-    Put(i32),
-    Delete,
-    /// Compares the index with the entity, if its schema lets it.
+    /// Gives an entity this value.
+    Put(&'static str, i32),
+    Delete(&'static str),
+    /// Compares the index with the entities, if its schema lets it.
     Read,
 }
 
@@ -71,6 +75,8 @@ struct World {
     /// How far each request is: 0, 1 and 2 for done.
     progress: Vec<u8>,
     step: usize,
+    /// Whether the build has found a value twice.
+    has_failed: bool,
 }
 
 fn entity(value: i32) -> Bytes {
@@ -81,8 +87,8 @@ fn entity(value: i32) -> Bytes {
     entity.into()
 }
 
-fn entity_key() -> Bytes {
-    EntityKeys::of(TABLE).key("p", "r")
+fn entity_key(row: &str) -> Bytes {
+    EntityKeys::of(TABLE).key("p", row)
 }
 
 fn definition(unique: bool) -> IndexDefinition {
@@ -93,13 +99,14 @@ impl World {
     fn new(requests: usize) -> Self {
         let record = TableRecord::new(TABLE, NOW, "People".into());
         Self {
-            rows: BTreeMap::from([(entity_key(), entity(0))]),
+            rows: BTreeMap::from([(entity_key(ONE), entity(0))]),
             schema: Arc::new(Schema::read(&record.indexes).unwrap()),
             record,
             found: vec![None; requests],
             generation: 0,
             progress: vec![0; requests],
             step: 0,
+            has_failed: false,
         }
     }
 
@@ -134,6 +141,7 @@ impl World {
                 definitions::advance(&mut self.record.indexes, &seen, NOW);
             }
             Chunk => self.build(definition),
+            Finish if self.has_failed => {}
             Finish => definitions::finish_build(&mut self.record.indexes, NUMBER, NOW),
             Drop => definitions::drop_index(&mut self.record.indexes, "Index", NOW),
             Force(state) => self.record.indexes.indexes[0].state = state,
@@ -148,7 +156,8 @@ impl World {
     fn build(&mut self, definition: &IndexDefinition) {
         let key = TableRecord::key(AccountId(1), "people");
         let mut found = ChunkKeys::default();
-        found.keys.push(entity_key());
+        let there = [ONE, OTHER].map(entity_key);
+        found.keys.extend(there.into_iter().filter(|key| self.rows.contains_key(key)));
         let mut chunk = Chunk::new(key, TABLE, NUMBER, definition, Bytes::new(), found);
         let mut values: Vec<_> =
             chunk.keys().iter().map(|key| self.rows.get(key).cloned()).collect();
@@ -158,8 +167,19 @@ impl World {
             values.extend(keys.iter().map(|key| self.rows.get(key).cloned()));
             decision = chunk.apply(&values, &mut writes);
         }
-        assert!(matches!(decision, Decision::Commit(Ok(ChunkOutcome::Written(..)))));
-        self.write(&mut writes);
+        match decision {
+            Decision::Commit(Ok(ChunkOutcome::Written(..))) => self.write(&mut writes),
+            Decision::Abort(Ok(ChunkOutcome::Violation)) => {
+                assert_eq!(self.value_of(ONE), self.value_of(OTHER));
+                definitions::fail(&mut self.record.indexes, NUMBER, "twice", NOW);
+                self.has_failed = true;
+            }
+            _ => panic!("nobody else builds"),
+        }
+    }
+
+    fn value_of(&self, row: &str) -> Option<&Bytes> {
+        self.rows.get(&entity_key(row))
     }
 
     fn find(&mut self, request: usize) {
@@ -171,54 +191,60 @@ impl World {
     fn finish(&mut self, index: usize, request: Request) -> bool {
         let (_, schema) = self.found[index].take().unwrap();
         self.progress[index] = 2;
-        let new = match request {
+        let (row, new) = match request {
             Request::Read => {
                 let is_read = schema.indexes().iter().any(|index| index.state.is_read());
                 return !is_read || self.is_sound();
             }
-            Request::Put(value) => Some(entity(value)),
-            Request::Delete => None,
+            Request::Put(row, value) => (row, Some(entity(value))),
+            Request::Delete(row) => (row, None),
         };
-        let old = self.rows.get(&entity_key()).cloned();
+        let key = entity_key(row);
+        let old = self.rows.get(&key).cloned();
         let (mut writes, mut read) = (WriteSet::default(), Vec::new());
         loop {
             let mut changes = RowChanges::new(&schema, TABLE);
-            let key = entity_key();
             changes.add(0, entity_key_of(&key), old.as_deref(), new.as_deref()).unwrap();
             match changes.finish(&read, &mut writes) {
                 Finished::Read(keys) => {
                     read = keys.iter().map(|key| self.rows.get(key).cloned()).collect();
                 }
                 Finished::Written(_) => break,
-                violation => panic!("{violation:?}"),
+                // It is refused: not without another one that has the value.
+                Finished::Violation { .. } => {
+                    let other = if row == ONE { OTHER } else { ONE };
+                    assert_eq!(self.value_of(other), new.as_ref());
+                    return true;
+                }
             }
         }
         match new {
-            Some(entity) => writes.put(entity_key(), entity),
-            None => writes.delete(entity_key()),
+            Some(entity) => writes.put(key, entity),
+            None => writes.delete(key),
         }
         self.write(&mut writes);
         true
     }
 
-    /// Whether the rows of the index are those of the entity.
+    /// Whether the rows of the index are those of the entities, and of a unique one each has its own.
     fn is_sound(&self) -> bool {
-        let mut expected = BTreeMap::new();
+        let (mut expected, mut has_duplicates) = (BTreeMap::new(), false);
         let range = IndexKeys::of(TABLE, NUMBER).all();
-        if let Some(entity) = self.rows.get(&entity_key()) {
-            let definition =
-                self.record.indexes.indexes.first().map(|index| index.definition.parse().unwrap());
-            let maker = RowMaker::new(&definition);
-            let key = entity_key();
+        let definition =
+            self.record.indexes.indexes.first().map(|index| index.definition.parse().unwrap());
+        let maker = RowMaker::new(&definition);
+        for key in [ONE, OTHER].map(entity_key) {
+            let Some(entity) = self.rows.get(&key) else { continue };
             let entity = EntityRef::parse(entity).unwrap();
             let add = |_: usize, row: tavola_wire::table::index::IndexRow<'_>| {
                 let key = IndexKeys::of(TABLE, NUMBER).key(row.parts_and_suffix);
-                expected.insert(key, Bytes::copy_from_slice(row.value));
+                let value = Bytes::copy_from_slice(row.value);
+                has_duplicates |= expected.insert(key, value).is_some();
             };
             maker.rows(entity_key_of(&key), entity, &mut RowScratch::default(), add).unwrap();
         }
         let found = self.rows.range(range.start..range.end);
-        found.map(|(key, value)| (key.clone(), value.clone())).eq(expected)
+        !has_duplicates && found.map(|(key, value)| (key.clone(), value.clone())).eq(expected)
     }
 }
 
@@ -230,6 +256,8 @@ struct Orders {
     misled: usize,
     /// At the end something was missing or left over.
     unsound: usize,
+    /// The build found the same value twice.
+    failed: usize,
 }
 
 fn try_all(
@@ -263,6 +291,7 @@ fn try_all(
         orders.tried += 1;
         let list = &world.record.indexes;
         let is_sound = match definitions::latest(list, "Index") {
+            Some(_) if world.has_failed => true,
             Some(index) => index.state == IndexState::Readable && world.is_sound(),
             None => {
                 let range = IndexKeys::of(TABLE, NUMBER).all();
@@ -270,6 +299,7 @@ fn try_all(
             }
         };
         orders.unsound += usize::from(!is_sound);
+        orders.failed += usize::from(world.has_failed);
     }
 }
 
@@ -280,10 +310,18 @@ fn orders(steps: &[Step], requests: &[Request], unique: bool) -> Orders {
 }
 
 const WRITERS: [&[Request]; 4] = [
-    &[Request::Put(1), Request::Put(2)],
-    &[Request::Put(1), Request::Delete],
-    &[Request::Put(1), Request::Put(0), Request::Read],
-    &[Request::Delete, Request::Put(2), Request::Read],
+    &[Request::Put(ONE, 1), Request::Put(ONE, 2)],
+    &[Request::Put(ONE, 1), Request::Delete(ONE)],
+    &[Request::Put(ONE, 1), Request::Put(ONE, 0), Request::Read],
+    &[Request::Delete(ONE), Request::Put(ONE, 2), Request::Read],
+];
+
+/// Two entities that want the same value, at the same time or one after the other.
+const RIVALS: [&[Request]; 4] = [
+    &[Request::Put(ONE, 1), Request::Put(OTHER, 1), Request::Read],
+    &[Request::Put(ONE, 1), Request::Put(OTHER, 0), Request::Read],
+    &[Request::Delete(ONE), Request::Put(OTHER, 0), Request::Read],
+    &[Request::Put(OTHER, 0), Request::Put(OTHER, 1), Request::Put(ONE, 1)],
 ];
 
 #[test]
@@ -295,6 +333,21 @@ fn an_index_is_complete_in_whatever_order_it_is_built() {
             assert_eq!((orders.misled, orders.unsound), (0, 0), "{requests:?} {orders:?}");
         }
     }
+}
+
+/// Whoever does not know a unique index yet may give two entities the same value. Then the build fails, or it has not begun to
+/// refuse; no query trusts it, and what it refuses is another entity's.
+#[test]
+fn a_unique_value_is_of_one_entity_in_whatever_order_the_index_is_built() {
+    let mut failed = 0;
+    for requests in RIVALS {
+        let orders = orders(&BUILD, requests, true);
+        assert!(orders.tried > 100, "{orders:?}");
+        assert_eq!((orders.misled, orders.unsound), (0, 0), "{requests:?} {orders:?}");
+        failed += orders.failed;
+        assert!(orders.failed < orders.tried, "{requests:?} {orders:?}");
+    }
+    assert!(failed > 0, "no build has met a value twice");
 }
 
 /// Without a time in which rows are only removed, a writer that does not know the index leaves a row behind.

@@ -86,10 +86,11 @@ impl Schema {
         &self.row_maker
     }
 
-    /// How many times an entity is written, at most: once, and once for each index that has copies.
-    pub(crate) fn copies(&self) -> usize {
-        let has_copy = |index: &&Index| index.definition.include != Include::Nothing;
-        1 + self.indexes.iter().filter(has_copy).count()
+    /// How many indexes have a copy of each entity that is written.
+    pub(crate) fn whole_copies(&self) -> usize {
+        let has_copy =
+            |index: &&Index| index.state.is_written() && index.definition.include == Include::All;
+        self.indexes.iter().filter(has_copy).count()
     }
 }
 

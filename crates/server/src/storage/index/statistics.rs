@@ -59,9 +59,9 @@ impl IndexStatistics {
         largest > 0 && largest.saturating_mul(one_in) >= self.rows()
     }
 
-    /// Counts a query that used it.
-    pub(crate) fn note_use(&self, now: Ticks) {
-        self.uses.fetch_add(1, Ordering::Relaxed);
+    /// Counts a page that it found: as a query, if it is the first of one.
+    pub(crate) fn note_page(&self, is_first: bool, now: Ticks) {
+        self.uses.fetch_add(u64::from(is_first), Ordering::Relaxed);
         self.last_used.store(now.0, Ordering::Relaxed);
         self.is_changed.store(true, Ordering::Relaxed);
     }

@@ -2,8 +2,8 @@
 //!
 //! There is no cost model: a unique index whose parts are all compared for equality comes first, then more leading parts
 //! that are, then rows that are in the order of entity keys, then what is between two values before what is on one side of
-//! one, and that before what `ne` leaves, then rows that need no look-up, then fewer ranges. What this does not foresee is
-//! noticed while the rows are read.
+//! one, and that before what `ne` leaves, then rows that need no look-up, then partial indexes, then fewer ranges. What this
+//! does not foresee is noticed while the rows are read.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -58,8 +58,8 @@ pub(crate) enum Hint<'q> {
 pub(super) struct Candidates {
     /// The best of those that serve the whole filter first.
     pub whole: Vec<Candidate>,
-    /// One for each branch of an `or`, unless the best of those that serve the whole filter is in the order of entity keys, as
-    /// all of these are.
+    /// One for each branch of an `or`, unless the best of those that serve the whole filter is in the order of entity keys. All
+    /// of these are, or else each is the best of its branch.
     pub branches: Vec<Candidate>,
     pub not_used: Vec<(String, Reason)>,
 }
@@ -89,10 +89,13 @@ impl<'q> Hint<'q> {
 impl Candidates {
     pub(super) fn find(schema: &Arc<Schema>, wanted: Wanted<'_>) -> Self {
         let mut found = Self::default();
-        for (place, index) in schema.indexes().iter().enumerate() {
+        let mentioned = mentioned(schema, wanted.filter);
+        for &place in &mentioned {
             match candidate(schema, place, wanted.filter, wanted) {
                 Ok(candidate) => found.whole.push(candidate),
-                Err(Some(reason)) => found.not_used.push((index.name.clone(), reason)),
+                Err(Some(reason)) => {
+                    found.not_used.push((schema.indexes()[place].name.clone(), reason));
+                }
                 Err(None) => {}
             }
         }
@@ -100,7 +103,7 @@ impl Candidates {
             a.rank().cmp(&b.rank()).then_with(|| a.index().name.cmp(&b.index().name))
         });
         let has_ordered = found.whole.first().is_some_and(|best| best.access.is_ordered());
-        if !has_ordered && !wanted.hint.is_forced() {
+        if !mentioned.is_empty() && !has_ordered && !wanted.hint.is_forced() {
             found.branches = branches(schema, wanted).unwrap_or_default();
         }
         found
@@ -120,6 +123,19 @@ impl Candidate {
         self.index().definition.filter.is_some()
     }
 
+    /// Whether it may leave out entities that the other one finds by `eq`, so that both have less in common. One that has no
+    /// further property has nothing to say, however long it is; nor is there anything to leave out of a single row.
+    pub(super) fn narrows(&self, other: &Self) -> bool {
+        let (own, others) = (&self.index().definition, &other.index().definition);
+        // The spans say everything about the partition key.
+        let is_known = |name: &str| {
+            name == "PartitionKey" || others.keys.iter().any(|part| part.property == name)
+        };
+        let has_further_part = own.keys.iter().any(|part| !is_known(&part.property));
+        let has_further_filter = own.filter.is_some() && own.filter != others.filter;
+        !others.unique && (has_further_part || has_further_filter)
+    }
+
     /// The less, the better.
     fn rank(&self) -> impl Ord + use<> {
         let access = &self.access;
@@ -129,8 +145,28 @@ impl Candidate {
         let points = (Reverse(is_unique), Reverse(access.leading_points));
         let order = (points, Reverse(access.is_ordered()));
         let ranges = (access.intervals, access.ranges.len());
-        (order, access.width, Reverse(self.is_covering()), ranges)
+        let rows = (Reverse(self.is_covering()), Reverse(self.is_partial()));
+        (order, access.width, rows, ranges)
     }
+}
+
+/// The indexes whose first part the filter compares: no other can serve it. Asked first, because most indexes of a table have
+/// nothing to do with a query, and the closer look is for each of them as dear as planning the query is.
+fn mentioned(schema: &Schema, filter: &Expr) -> Vec<usize> {
+    let mut names: Vec<&str> = Vec::new();
+    filter.each_property(&mut |name| {
+        // A long list compares one property over and over.
+        if names.last() != Some(&name) {
+            names.push(name);
+        }
+    });
+    names.sort_unstable();
+    let is_mentioned = |index: &Index| {
+        let first = index.definition.keys.first();
+        first.is_some_and(|part| names.binary_search(&&*part.property).is_ok())
+    };
+    let indexes = schema.indexes().iter().enumerate();
+    indexes.filter(|(_, index)| is_mentioned(index)).map(|(place, _)| place).collect()
 }
 
 /// The index as a candidate, or why it is none; not even a reason if it has nothing to do with the filter.
@@ -163,24 +199,35 @@ fn candidate(
     Ok(Candidate { schema: schema.clone(), place, access: Arc::new(access), coverage })
 }
 
-/// An ordered access for each branch of the first `or` that has one.
+/// An access for each branch of the first `or` that has one; of an `or` whose branches all are in order if there is one.
 fn branches(schema: &Arc<Schema>, wanted: Wanted<'_>) -> Option<Vec<Candidate>> {
     let terms = match wanted.filter {
         Expr::And(terms) => &terms[..],
         other => std::slice::from_ref(other),
     };
-    let best = |branch: &Expr| {
-        let places = 0..schema.indexes().len();
-        let candidates = places.filter_map(|place| candidate(schema, place, branch, wanted).ok());
-        candidates.filter(|it| it.access.is_ordered()).min_by_key(Candidate::rank)
+    let of_term = |term: &Expr| match term {
+        Expr::Or(branches) => branches.iter().map(|it| of_branch(schema, it, wanted)).collect(),
+        _ => None,
     };
-    terms.iter().find_map(|term| {
-        let Expr::Or(branches) = term else { return None };
-        let found: Option<Vec<_>> = branches.iter().map(best).collect();
-        let ranges =
-            |found: &[Candidate]| found.iter().map(|it| it.access.ranges.len()).sum::<usize>();
-        found.filter(|found| ranges(found) <= RANGES_MAX)
-    })
+    let found: Vec<Vec<Vec<Candidate>>> = terms.iter().filter_map(of_term).collect();
+    let best_of = |is_eligible: &dyn Fn(&Candidate) -> bool| {
+        found.iter().find_map(|branches| {
+            let best = branches.iter().map(|all| all.iter().find(|it| is_eligible(it)).cloned());
+            let best: Option<Vec<_>> = best.collect();
+            let ranges = |it: &Candidate| it.access.ranges.len();
+            best.filter(|best| best.iter().map(ranges).sum::<usize>() <= RANGES_MAX)
+        })
+    };
+    best_of(&|it| it.access.is_ordered()).or_else(|| best_of(&|_| true))
+}
+
+/// What serves a branch, the best first; `None` if nothing does.
+fn of_branch(schema: &Arc<Schema>, branch: &Expr, wanted: Wanted<'_>) -> Option<Vec<Candidate>> {
+    let places = mentioned(schema, branch).into_iter();
+    let mut all: Vec<_> =
+        places.filter_map(|place| candidate(schema, place, branch, wanted).ok()).collect();
+    all.sort_by_key(Candidate::rank);
+    (!all.is_empty()).then_some(all)
 }
 
 fn coverage(definition: &IndexDefinition, wanted: Wanted<'_>) -> Coverage {
@@ -245,6 +292,20 @@ mod tests {
     }
 
     #[test]
+    fn only_indexes_whose_first_part_is_compared_are_looked_at() {
+        let schema =
+            schema(&[("Town,Age", ""), ("Age", ""), ("PartitionKey,Town", ""), ("Zip", "")]);
+        for (filter, places) in [
+            ("Town eq 'X'", &[0][..]),
+            ("Age gt 3 and (Town eq 'X' or Town eq 'Y')", &[0, 1]),
+            ("PartitionKey eq 'p' and not (Age lt 3)", &[1, 2]),
+            ("Name eq 'X' and RowKey gt 'r'", &[]),
+        ] {
+            assert_eq!(mentioned(&schema, &parse(filter).unwrap()), places, "{filter}");
+        }
+    }
+
+    #[test]
     fn a_unique_index_comes_first() {
         let definitions = [("Town,Name,Age", false), ("Email", true), ("Town", true)];
         let definitions = definitions.map(|(keys, unique)| {
@@ -263,15 +324,25 @@ mod tests {
     fn branches_are_found_beside_what_is_in_no_order() {
         let schema = schema(&[("Email", ""), ("Phone", ""), ("Score", "")]);
         let branches = |filter: &str| {
-            let format = EntityFormat::new(MetadataLevel::None, "", "", "t", None).unwrap();
-            let filter = parse(filter).unwrap();
-            let wanted = Wanted { filter: &filter, format: &format, hint: Hint::Any };
-            Candidates::find(&schema, wanted).branches.len()
+            let found = branches_of(&schema, filter);
+            found.iter().map(|it| it.index().name.clone()).collect::<Vec<_>>().join(" ")
         };
         let either = "(Email eq 'e' or Phone eq 'p')";
-        assert_eq!(branches(&format!("{either} and Score gt 5")), 2);
-        assert_eq!(branches(&format!("{either} and Score eq 5")), 0);
-        assert_eq!(branches("Score gt 5"), 0);
+        assert_eq!(branches(&format!("{either} and Score gt 5")), "Email Phone");
+        assert_eq!(branches(&format!("{either} and Score eq 5")), "");
+        assert_eq!(branches("Score gt 5"), "");
+        // Those in order before others, wherever they stand; each branch has to have one.
+        let wide = "(Email gt 'e' or Score lt 5)";
+        assert_eq!(branches(wide), "Email Score");
+        assert_eq!(branches(&format!("{wide} and {either}")), "Email Phone");
+        assert_eq!(branches("Email gt 'e' or Score lt 5 or Town eq 'X'"), "");
+    }
+
+    fn branches_of(schema: &Arc<Schema>, filter: &str) -> Vec<Candidate> {
+        let format = EntityFormat::new(MetadataLevel::None, "", "", "t", None).unwrap();
+        let filter = parse(filter).unwrap();
+        let wanted = Wanted { filter: &filter, format: &format, hint: Hint::Any };
+        Candidates::find(schema, wanted).branches
     }
 
     #[test]
@@ -289,5 +360,35 @@ mod tests {
         assert_eq!(covering("Town,Age"), "Town");
         assert_eq!(covering("Town,Name"), "Town");
         assert_eq!(covering("Timestamp"), "Town");
+    }
+
+    #[test]
+    fn what_has_the_same_parts_leaves_nothing_out() {
+        let definitions = [
+            ("Town,Name", "", false),
+            ("Town", "", false),
+            ("Town", "State eq 'open'", false),
+            ("PartitionKey,Town", "", false),
+            ("Age", "", false),
+            ("Email", "", true),
+        ];
+        let definitions = definitions.map(|(keys, filter, unique)| {
+            IndexDefinition::parse(keys, "", filter, unique).expect("a definition")
+        });
+        let schema = schema_of(&definitions);
+        let candidates = (0..definitions.len()).map(|place| Candidate {
+            schema: schema.clone(),
+            place,
+            access: Arc::new(definitions[place].access(&parse("false").unwrap()).unwrap()),
+            coverage: Coverage::Keys,
+        });
+        let all: Vec<_> = candidates.collect();
+        let [both, town, open, local, age, email] = &all[..] else { panic!("{all:?}") };
+        for other in [town, local] {
+            assert!(!other.narrows(both) && !other.narrows(town) && !other.narrows(local));
+        }
+        assert!(open.narrows(both) && open.narrows(town) && !town.narrows(open));
+        assert!(both.narrows(town) && age.narrows(both) && both.narrows(age));
+        assert!(!age.narrows(email));
     }
 }

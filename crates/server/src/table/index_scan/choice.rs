@@ -33,7 +33,7 @@ pub(crate) fn choose(
     query: &IndexQuery<'_>,
     format: &EntityFormat,
 ) -> Result<Choice, IndexUse> {
-    let Candidates { mut whole, branches, not_used } = match query.hint {
+    let Candidates { mut whole, mut branches, not_used } = match query.hint {
         Hint::None => Candidates::default(),
         // A full key is found at once.
         Hint::Any if query.kind == QueryKind::Point => Candidates::default(),
@@ -45,20 +45,37 @@ pub(crate) fn choose(
     if query.is_restricted {
         // How long an unordered range is depends on rows outside the spans.
         whole.retain(|it| it.access.is_ordered());
+        if !is_ordered(&branches) {
+            branches.clear();
+        }
     }
-    let mut best = whole.drain(..);
+    // Rows between two spans are read as well, and how many they are decides when two sides are compared with a scan.
+    let may_intersect = !query.is_restricted || query.spans.len() == 1;
+    let mut best = whole.into_iter();
     let used = IndexUse { not_used, ..IndexUse::default() };
     let way = match best.next() {
         None if branches.is_empty() => return Err(used),
-        None => Way::Ordered(branches, None),
+        None if is_ordered(&branches) => Way::Ordered(branches, None),
         Some(first) if first.access.is_ordered() => {
-            Way::Ordered(vec![first], best.find(|it| it.access.is_ordered()))
+            let is_other_side = |it: &Candidate| it.access.is_ordered() && it.narrows(&first);
+            let second = best.find(|it| may_intersect && is_other_side(it));
+            Way::Ordered(vec![first], second)
         }
-        Some(first) => {
-            Way::Sorted(std::iter::once(first).chain(best).take(SORTED_MAX).collect(), branches)
+        first => {
+            let whole = first.into_iter().chain(best).take(SORTED_MAX).map(|it| vec![it]);
+            let mut sorted: Vec<_> = whole.collect();
+            if !is_ordered(&branches) {
+                sorted.push(std::mem::take(&mut branches));
+            }
+            Way::Sorted(sorted, branches)
         }
     };
     Ok(Choice { way, used })
+}
+
+/// Whether the rows of all of them can be merged.
+fn is_ordered(candidates: &[Candidate]) -> bool {
+    candidates.iter().all(|it| it.access.is_ordered())
 }
 
 /// Which indexes are to be used, and how.
@@ -71,6 +88,7 @@ pub(crate) struct Choice {
 pub(super) enum Way {
     /// The rows of all of them, merged, and perhaps only those that another index has too.
     Ordered(Vec<Candidate>, Option<Candidate>),
-    /// The first of them whose range is not too wide; if all are, the rows of the others, merged.
-    Sorted(Vec<Candidate>, Vec<Candidate>),
+    /// The first of them whose range is not too wide, or whose ranges together are not; if all are, the rows of the others,
+    /// merged.
+    Sorted(Vec<Vec<Candidate>>, Vec<Candidate>),
 }

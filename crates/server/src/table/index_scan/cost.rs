@@ -30,6 +30,13 @@ const ROWS_PER_COPY: u64 = 6;
 /// entity in so many has it.
 const COMMON_COPIES_ONE_IN: u64 = ROWS_PER_COPY / 2;
 
+/// Rows of two indexes that are passed for what they have in common cost as much as one and a half as many of a scan.
+pub(super) fn rows_passed_meanwhile(rows_scanned: u64) -> u64 {
+    2 * rows_scanned / 3
+}
+/// So many of them count as one look-up where it is decided when to compare.
+pub(super) const PASSED_PER_LOOK_UP: u64 = 8;
+
 /// Rows of a scan that cost as much as an entry of an index.
 pub(super) fn rows_per_entry(is_covering: bool) -> u64 {
     if is_covering { ROWS_PER_COPY } else { ROWS_PER_LOOK_UP }
@@ -38,6 +45,23 @@ pub(super) fn rows_per_entry(is_covering: bool) -> u64 {
 /// A value is common if one entity in so many has it.
 pub(super) fn common_one_in(is_covering: bool) -> u64 {
     if is_covering { COMMON_COPIES_ONE_IN } else { ROWS_PER_LOOK_UP }
+}
+
+/// What a page came to that was begun with an index.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work {
+    /// Entities that the index has found.
+    pub look_ups: u64,
+    /// Rows that were scanned all the same.
+    pub rows_scanned: u64,
+}
+
+impl Work {
+    /// Whether the scan did more of it than the index, of which so many rows were passed: to compare takes a few rows for each
+    /// look-up, and whoever scans more has given the index up.
+    pub(super) fn is_scan_most(self, entries: u64) -> bool {
+        self.rows_scanned > ROWS_PER_LOOK_UP * self.look_ups + entries
+    }
 }
 
 /// When an index is compared with a scan.
@@ -59,6 +83,11 @@ impl Comparisons {
 
     pub(super) fn is_due(&self, look_ups: u64) -> bool {
         look_ups >= self.next
+    }
+
+    /// Look-ups after which it is due.
+    pub(super) fn next(&self) -> u64 {
+        self.next
     }
 
     /// Rows that are scanned to compare.

@@ -22,6 +22,8 @@ pub(crate) struct IndexUse {
     pub is_partial: bool,
     /// Index rows that were passed.
     pub entries: u64,
+    /// Whether it was begun with indexes, and a scan then did more of the page than they.
+    pub is_given_up: bool,
     /// Those that might have.
     pub not_used: Vec<(String, Reason)>,
 }
@@ -32,6 +34,17 @@ impl IndexUse {
         self.how.is_some()
     }
 
+    /// Whether the page was found sooner than without indexes, as far as that can be told.
+    pub(crate) fn is_useful(&self) -> bool {
+        self.is_used() && !self.is_given_up
+    }
+
+    /// Why the others are not used, in one line.
+    pub(crate) fn reasons(&self) -> String {
+        let reasons = self.not_used.iter().map(|(name, why)| format!("{name}={}", why.name()));
+        reasons.collect::<Vec<_>>().join(", ")
+    }
+
     pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
         if self.is_used() {
             headers.insert(INDEX, respond::text(&self.names.join(",")));
@@ -39,10 +52,7 @@ impl IndexUse {
             headers.insert(INDEX_ENTRIES, HeaderValue::from(self.entries));
         }
         if !self.not_used.is_empty() {
-            let reasons =
-                self.not_used.iter().map(|(name, reason)| format!("{name}={}", reason.name()));
-            let reasons = reasons.collect::<Vec<_>>().join(", ");
-            headers.insert(INDEX_NOT_USED, respond::text(&reasons));
+            headers.insert(INDEX_NOT_USED, respond::text(&self.reasons()));
         }
     }
 }

@@ -32,9 +32,11 @@ use self::base::{after, scan_rest, scan_rows};
 use self::batch::FIRST_ROWS;
 use self::candidate::Candidate;
 use self::choice::Way;
-use self::cost::{Comparisons, ScanSteps, rows_per_entry};
+use self::cost::{
+    Comparisons, PASSED_PER_LOOK_UP, ScanSteps, Work, rows_passed_meanwhile, rows_per_entry,
+};
 use self::entry::Entry;
-use self::ordered::{Merged, Ordered, ReadAhead};
+use self::ordered::{Merged, Next, Ordered, ReadAhead};
 use self::sorted::{Pass, PassLimits, rows_worth};
 use super::entity_page::Page;
 use crate::context::RequestContext;
@@ -83,11 +85,14 @@ pub(crate) async fn fill(
         is_at_end: query.spans.is_empty(),
         page: Some(page),
         used,
+        work: Work::default(),
     };
     if query.kind == QueryKind::Range && !query.hint.is_forced() {
         run.scan(RANGE_ROWS).await?;
     }
     match way {
+        // It was short.
+        _ if run.is_done() => {}
         Way::Ordered(candidates, second) => run.ordered(&candidates, second.as_ref()).await?,
         Way::Sorted(candidates, branches) => {
             if !run.first_sorted(&candidates).await? && !branches.is_empty() {
@@ -98,6 +103,8 @@ pub(crate) async fn fill(
     if !run.is_done() {
         run.scan_rest().await?;
     }
+    run.used.is_given_up = run.work.is_scan_most(run.used.entries);
+    run.note_uses();
     Ok((run.page.expect("it is only lent"), run.used))
 }
 
@@ -115,6 +122,7 @@ struct Run<'r, R> {
     /// Lent to scans.
     page: Option<Box<Page>>,
     used: IndexUse,
+    work: Work,
 }
 
 impl<R: Reader> Run<'_, R> {
@@ -126,12 +134,9 @@ impl<R: Reader> Run<'_, R> {
         self.page.as_ref().expect("it is here between scans").deadline()
     }
 
-    /// There are no more, or there is no time for more.
-    fn end(&mut self, late_at: Option<Vec<u8>>) {
-        match (late_at, &mut self.page) {
-            (Some(next), Some(page)) => page.end_before(next),
-            _ => self.is_at_end = true,
-        }
+    /// There is no time for more.
+    fn end_before(&mut self, next: Vec<u8>) {
+        self.page.as_mut().expect("it is here between scans").end_before(next);
     }
 
     fn index_keys(&self, number: u16) -> IndexKeys {
@@ -143,18 +148,40 @@ impl<R: Reader> Run<'_, R> {
         self.used.is_covering = candidates.iter().all(Candidate::is_covering);
         self.used.is_partial = candidates.iter().any(Candidate::is_partial);
         for candidate in candidates {
-            candidate.index().statistics.note_use(self.context.state.clock.now());
             if !self.used.names.contains(&candidate.index().name) {
                 self.used.names.push(candidate.index().name.clone());
             }
         }
     }
 
+    /// Counts the page for the indexes that found it.
+    fn note_uses(&self) {
+        if !self.used.is_useful() {
+            return;
+        }
+        let context = self.context;
+        let is_first = context.head.query.next_partition_key().is_none();
+        let used = self.table.schema.indexes().iter();
+        for index in used.filter(|it| it.state.is_read() && self.used.names.contains(&it.name)) {
+            index.statistics.note_page(is_first, context.state.clock.now());
+        }
+    }
+
+    /// Counts rows that were scanned after an index was begun; those before are read whatever comes of them.
+    fn note_scanned(&mut self, rows: u64) {
+        if self.used.is_used() {
+            self.work.rows_scanned += rows;
+        }
+    }
+
     /// Reads entities in order until the page is done.
     async fn scan_rest(&mut self) -> Result<()> {
         let page = self.page.take().expect("it is here between scans");
+        let before = page.examined();
         let (reader, spans) = (self.reader, self.query.spans);
-        self.page = Some(scan_rest(reader, self.entity_keys, spans, &self.from, page).await?);
+        let page = scan_rest(reader, self.entity_keys, spans, &self.from, page).await?;
+        self.note_scanned(page.examined() - before);
+        self.page = Some(page);
         self.is_at_end = true;
         Ok(())
     }
@@ -167,6 +194,7 @@ impl<R: Reader> Run<'_, R> {
             scan_rows(self.reader, self.entity_keys, self.query.spans, &self.from, rows_max, page)
                 .await?;
         let (rows, matches) = (page.examined() - before.0, page.returned() - before.1);
+        self.note_scanned(rows);
         self.page = Some(page);
         match next {
             Some(next) => self.from = next,
@@ -202,26 +230,39 @@ impl<R: Reader> Run<'_, R> {
             self.scan_before(ranges, rows_per_entry(is_covering)).await?;
         }
         let mut comparisons = Comparisons::new(is_covering, is_common);
+        // What two sides have in common may be far between.
+        let mut comparisons_of_passed = Comparisons::new(false, false);
         let mut look_ups = 0;
         while !self.is_done() {
-            let Some(entry) = entries.next(self.reader, &self.from).await? else {
-                self.end(entries.late_at.take());
-                break;
+            let passed_max = match is_compared {
+                true => PASSED_PER_LOOK_UP * comparisons_of_passed.next(),
+                false => u64::MAX,
             };
-            self.show(entry).await?;
-            look_ups += 1;
-            if look_ups % LOOK_UPS_PER_YIELD == 0 {
-                tokio::task::yield_now().await;
+            match entries.next(self.reader, &self.from, passed_max).await? {
+                Next::Entry(entry) => {
+                    self.show(entry).await?;
+                    look_ups += 1;
+                    if look_ups % LOOK_UPS_PER_YIELD == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                }
+                Next::NoneBefore(next) if entries.is_late => self.end_before(next),
+                Next::NoneBefore(next) => self.from = next,
+                Next::End => self.is_at_end = true,
             }
+            let passed = entries.passed / PASSED_PER_LOOK_UP;
+            let due = [(&mut comparisons, look_ups), (&mut comparisons_of_passed, passed)];
+            let due = due.into_iter().find(|(comparisons, so_far)| comparisons.is_due(*so_far));
+            let Some((comparisons, so_far)) = due else { continue };
             // The rest of a short list is looked up sooner than anything is compared.
-            if is_compared && comparisons.is_due(look_ups) && !entries.is_read() {
+            if is_compared && !entries.is_read() {
                 let is_covering = match second.filter(|_| entries.is_second_alone) {
                     Some(second) => second.is_covering(),
                     None => is_covering,
                 };
                 let steps = ScanSteps::first(comparisons.rows());
                 self.scan_while_cheaper(&mut entries, steps, rows_per_entry(is_covering)).await?;
-                comparisons.done(look_ups);
+                comparisons.done(so_far);
             }
         }
         self.note_second(&entries, second);
@@ -288,7 +329,8 @@ impl<R: Reader> Run<'_, R> {
                 steps.told_by_matches(rows, matches);
                 continue;
             }
-            if !entries.has(enough, self.reader, &begin, &self.from).await? {
+            let passed_max = rows_passed_meanwhile(rows);
+            if !entries.has(enough, passed_max, self.reader, &begin, &self.from).await? {
                 break;
             }
             if let Some(rows) = steps.told_by_entries(rows, matches) {
@@ -298,53 +340,59 @@ impl<R: Reader> Run<'_, R> {
         Ok(())
     }
 
-    /// Whether the range of one of them was short enough.
-    async fn first_sorted(&mut self, candidates: &[Candidate]) -> Result<bool> {
+    /// Whether one of them was short enough.
+    async fn first_sorted(&mut self, all: &[Vec<Candidate>]) -> Result<bool> {
         if self.query.kind == QueryKind::PartitionScan && !self.query.hint.is_forced() {
             // A short range is passed at once; a small partition is read sooner than a long one.
-            let shortest = &candidates[0];
-            if !self.is_known_to_be_wide(shortest, SHORT_RANGE_ROWS)
-                && self.passes(shortest, SHORT_RANGE_ROWS).await?
+            if self.may_be_short(&all[0], SHORT_RANGE_ROWS)
+                && self.passes(&all[0], SHORT_RANGE_ROWS).await?
             {
                 return Ok(true);
             }
             self.scan(PARTITION_ROWS).await?;
         }
-        for candidate in candidates {
-            if self.is_done() || self.sorted(candidate).await? {
+        for candidates in all {
+            if self.is_done() || self.sorted(candidates).await? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Whether its range was short enough for what it may find.
-    async fn sorted(&mut self, candidate: &Candidate) -> Result<bool> {
-        let index = candidate.index();
+    /// Whether the ranges of these were short enough for what they may find together.
+    async fn sorted(&mut self, candidates: &[Candidate]) -> Result<bool> {
         if self.query.hint.is_forced() {
-            return self.passes(candidate, u64::MAX).await;
+            return self.passes(candidates, u64::MAX).await;
         }
-        let rows = match index.statistics.rows() {
+        let rows = match candidates[0].index().statistics.rows() {
             0 => ROWS_UNTOLD,
             rows => rows,
         };
         let rows_max = rows_worth(self.query.top, rows);
-        let is_short = !self.is_known_to_be_wide(candidate, rows_max)
-            && self.passes(candidate, rows_max).await?;
+        let is_short =
+            self.may_be_short(candidates, rows_max) && self.passes(candidates, rows_max).await?;
         if !is_short {
-            self.used.not_used.push((index.name.clone(), Reason::TooWide));
+            for candidate in candidates {
+                let reason = (candidate.index().name.clone(), Reason::TooWide);
+                if !self.used.not_used.contains(&reason) {
+                    self.used.not_used.push(reason);
+                }
+            }
         }
         Ok(is_short)
     }
 
-    fn is_known_to_be_wide(&self, candidate: &Candidate, rows_max: u64) -> bool {
-        let (wide_ranges, index) = (&self.context.state.workload.wide_ranges, candidate.index());
-        wide_ranges.knows(self.table.id, index.number, &candidate.access.ranges, rows_max)
+    /// Whether their ranges are not known to have more rows than these.
+    fn may_be_short(&self, candidates: &[Candidate], rows_max: u64) -> bool {
+        let wide_ranges = &self.context.state.workload.wide_ranges;
+        let rows_of =
+            |it: &Candidate| wide_ranges.rows(self.table.id, it.index().number, &it.access.ranges);
+        candidates.iter().map(rows_of).fold(0, u64::saturating_add) <= rows_max
     }
 
-    /// Shows the entities of its range, unless that has more rows than these or takes too long. Whether it did.
-    async fn passes(&mut self, candidate: &Candidate, rows_max: u64) -> Result<bool> {
-        let (state, index) = (self.context.state, candidate.index());
+    /// Shows the entities of their ranges, unless these have more rows than so many or take too long. Whether it did.
+    async fn passes(&mut self, candidates: &[Candidate], rows_max: u64) -> Result<bool> {
+        let state = self.context.state;
         let spans: Arc<[Span]> = self.query.spans.into();
         for _ in 0..PASSES_MAX {
             if self.is_done() {
@@ -359,21 +407,23 @@ impl<R: Reader> Run<'_, R> {
                 deadline: now + self.deadline().saturating_duration_since(now) / 2,
             };
             let memory = state.memory_budget.reservation();
-            let keys = self.index_keys(index.number);
+            let keys = |number| self.index_keys(number);
             let (pass, passed) =
-                sorted::pass(self.reader, candidate, keys, &spans, limits, memory).await?;
+                sorted::pass(self.reader, candidates, keys, &spans, limits, memory).await?;
             self.used.entries += passed;
             let (entries, is_all, _memory) = match pass {
                 Pass::Found { entries, is_all, memory } => (entries, is_all, memory),
-                Pass::TooWide { ranges } => {
-                    let ranges = &candidate.access.ranges[..ranges];
-                    let wide_ranges = &state.workload.wide_ranges;
-                    wide_ranges.remember(self.table.id, index.number, ranges, rows_max);
+                Pass::TooWide(wide) => {
+                    for (candidate, wide) in candidates.iter().zip(wide) {
+                        let (table, index) = (self.table.id, candidate.index().number);
+                        let ranges = &candidate.access.ranges[..wide.ranges];
+                        state.workload.wide_ranges.remember(table, index, ranges, wide.rows);
+                    }
                     return Ok(false);
                 }
                 Pass::Late => return Ok(false),
             };
-            self.note(How::Sorted, std::slice::from_ref(candidate));
+            self.note(How::Sorted, candidates);
             self.show_all(entries).await?;
             self.is_at_end |= is_all && !self.is_done();
         }
@@ -395,6 +445,7 @@ impl<R: Reader> Run<'_, R> {
 
     /// Shows one entity to the page.
     async fn show(&mut self, entry: Entry) -> Result<()> {
+        self.work.look_ups += 1;
         let key = self.entity_keys.raw(&entry.entity_key);
         let page = self.page.as_mut().expect("it is here between scans");
         match entry.entity {

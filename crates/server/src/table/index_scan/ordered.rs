@@ -230,6 +230,16 @@ const INTERSECTION_STEPS: u32 = 4096;
 /// Steps between two looks at the clock, at which other requests of the thread get their turn, too.
 const STEPS_PER_TIME_CHECK: u32 = 64;
 
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Entry(Entry),
+    /// None before this key, which may be one: the time was up, or so many rows passed as were to be passed, before it was
+    /// known whether both sides have it.
+    NoneBefore(Vec<u8>),
+    End,
+}
+
 /// Entries of one index in the spans, or those that two have in common.
 pub(super) struct Ordered<'s> {
     spans: &'s [Span],
@@ -238,10 +248,11 @@ pub(super) struct Ordered<'s> {
     steps: u32,
     /// After that many it settles for one of its sides.
     steps_max: u32,
+    /// Rows of both sides that were read while they were intersected.
+    pub passed: u64,
     deadline: Instant,
-    is_late: bool,
-    /// What comes next, if the time was up before it was known whether both sides have it.
-    pub late_at: Option<Vec<u8>>,
+    /// Whether the time was up.
+    pub is_late: bool,
     /// An entry that was taken before its turn.
     next: Option<Entry>,
     /// Rows read of a side that was given up.
@@ -264,9 +275,9 @@ impl<'s> Ordered<'s> {
             second,
             steps: 0,
             steps_max: INTERSECTION_STEPS,
+            passed: 0,
             deadline,
             is_late: false,
-            late_at: None,
             next: None,
             given_up: 0,
             is_intersected: false,
@@ -290,39 +301,39 @@ impl<'s> Ordered<'s> {
         self.first.is_read()
     }
 
-    /// Takes the first entry from `from` on. What is asked for next must be later. There is none either if the time is up: see
-    /// `late_at`.
+    /// Takes the first entry from `from` on, or passes so many rows of both sides in all. What is asked for next must be later.
     pub(super) async fn next(
         &mut self,
         reader: &impl Reader,
         from: &[u8],
-    ) -> Result<Option<Entry>> {
-        self.late_at = None;
+        passed_max: u64,
+    ) -> Result<Next> {
         if let Some(next) = self.next.take()
             && *next.entity_key >= *from
         {
-            return Ok(Some(next));
+            return Ok(Next::Entry(next));
         }
         let mut from = Cow::Borrowed(from);
         loop {
-            let Some(start) = first_from(self.spans, &from) else { return Ok(None) };
-            let Some(stream) = self.first.seek(reader, start).await? else { return Ok(None) };
+            let Some(start) = first_from(self.spans, &from) else { return Ok(Next::End) };
+            let Some(stream) = self.first.seek(reader, start).await? else { return Ok(Next::End) };
             if self.settles() {
                 continue;
             }
-            let Some(key) = self.first.head(stream) else { return Ok(None) };
+            let Some(key) = self.first.head(stream) else { return Ok(Next::End) };
             if !is_in(self.spans, key) {
                 from = Cow::Owned(key.to_vec());
                 continue;
             }
-            let Some(second) = &mut self.second else { return Ok(self.first.take(stream)) };
-            let Some(other) = second.seek(reader, key).await? else { return Ok(None) };
+            let Some(second) = &mut self.second else { return Ok(self.take(stream)) };
+            let Some(other) = second.seek(reader, key).await? else { return Ok(Next::End) };
             self.steps += 1;
+            self.passed = self.first.entries + second.entries;
             // After one step alone nothing has been decided by it.
             self.is_intersected = self.steps_max > 1;
             let other_key = second.head(other).unwrap_or_default();
             if other_key == key {
-                return Ok(self.first.take(stream));
+                return Ok(self.take(stream));
             }
             from = Cow::Owned(other_key.to_vec());
             if self.steps.is_multiple_of(STEPS_PER_TIME_CHECK) {
@@ -330,29 +341,38 @@ impl<'s> Ordered<'s> {
                 self.is_late = Instant::now() >= self.deadline;
             }
             // A key outside the spans is no place to end at: a token with it would tell that there is such an entity.
-            if self.is_late && is_in(self.spans, &from) {
-                self.late_at = Some(from.into_owned());
-                return Ok(None);
+            if (self.is_late || self.passed >= passed_max) && is_in(self.spans, &from) {
+                return Ok(Next::NoneBefore(from.into_owned()));
             }
         }
     }
 
-    /// Whether there are that many entries from one key on and before another. They do not come again.
+    fn take(&mut self, stream: usize) -> Next {
+        self.first.take(stream).map_or(Next::End, Next::Entry)
+    }
+
+    /// Whether there are that many entries from one key on and before another, or so many rows have to be passed to find them.
+    /// They do not come again.
     pub(super) async fn has(
         &mut self,
         enough: u64,
+        rows_max: u64,
         reader: &impl Reader,
         from: &[u8],
         until: &[u8],
     ) -> Result<bool> {
+        let passed_max = self.passed + rows_max;
         let mut from = from.to_vec();
         for _ in 0..enough {
-            let Some(entry) = self.next(reader, &from).await? else { return Ok(false) };
-            if *entry.entity_key >= *until {
-                self.next = Some(entry);
-                return Ok(false);
+            match self.next(reader, &from, passed_max).await? {
+                Next::Entry(entry) if *entry.entity_key < *until => from = after(&entry.entity_key),
+                Next::Entry(entry) => {
+                    self.next = Some(entry);
+                    return Ok(false);
+                }
+                Next::NoneBefore(key) => return Ok(*key < *until && !self.is_late),
+                Next::End => return Ok(false),
             }
-            from = after(&entry.entity_key);
         }
         Ok(true)
     }
@@ -469,19 +489,21 @@ mod tests {
             Ordered::new(spans, first, Some(second), deadline)
         };
         let mut late = both(spans, Instant::now());
-        assert_eq!(late.next(&engine, b"").await.unwrap(), None);
-        let at = late.late_at.unwrap();
-        assert!(at > b"p\0".to_vec() && late.steps == STEPS_PER_TIME_CHECK);
+        let Next::NoneBefore(at) = late.next(&engine, b"", u64::MAX).await.unwrap() else {
+            panic!()
+        };
+        assert!(at > b"p\0".to_vec() && late.steps == STEPS_PER_TIME_CHECK && late.is_late);
         let in_time = Instant::now() + std::time::Duration::from_secs(600);
         let mut all = both(spans, in_time);
-        assert_eq!(all.next(&engine, b"").await.unwrap(), None);
-        assert_eq!(all.late_at, None);
+        assert_eq!(all.next(&engine, b"", u64::MAX).await.unwrap(), Next::End);
+        let mut some = both(spans, in_time);
+        let Next::NoneBefore(_) = some.next(&engine, b"", 300).await.unwrap() else { panic!() };
+        assert!((300..600).contains(&some.entries()) && !some.is_late, "{}", some.entries());
         let span = |start: &[u8], end: &[u8]| Span { start: start.into(), end: Some(end.into()) };
         let narrow = [span(b"p\x00100", b"p\x00110"), span(b"p\x00300", b"p\x00310")];
         for deadline in [Instant::now(), in_time] {
             let mut few = both(&narrow, deadline);
-            assert_eq!(few.next(&engine, b"").await.unwrap(), None);
-            assert_eq!(few.late_at, None);
+            assert_eq!(few.next(&engine, b"", u64::MAX).await.unwrap(), Next::End);
             // Of each side, those between the first span and the end of the last.
             assert!(
                 few.steps < STEPS_PER_TIME_CHECK && few.entries() <= 2 * 110,

@@ -52,9 +52,18 @@ impl Smallest {
         fits && self.memory.grow_ahead_to(self.bytes).is_ok()
     }
 
-    /// The entries in order, whether they are all that came, and what reserves their memory.
+    /// The entries in order, whether they are all that came, and what reserves their memory. Of several with the same key,
+    /// which come from several indexes, one is left: the last of them, which has a copy if any has.
     pub(super) fn finish(self) -> (Vec<Entry>, bool, Reservation) {
-        (self.heap.into_sorted_vec(), self.is_all, self.memory)
+        let mut entries = self.heap.into_sorted_vec();
+        entries.dedup_by(|later, kept| {
+            let is_same = later.entity_key == kept.entity_key;
+            if is_same {
+                std::mem::swap(later, kept);
+            }
+            is_same
+        });
+        (entries, self.is_all, self.memory)
     }
 }
 
@@ -98,6 +107,17 @@ mod tests {
         let mut smallest = Smallest::new(3, budget().reservation());
         [7, 1, 9, 4, 2].into_iter().for_each(|key| offer(&mut smallest, key, 1));
         assert_eq!(kept(smallest), (vec![1, 2, 4], false));
+    }
+
+    #[test]
+    fn one_of_several_with_the_same_key_is_left() {
+        let mut smallest = Smallest::new(9, budget().reservation());
+        [7, 4, 7, 1, 7].into_iter().for_each(|key| offer(&mut smallest, key, 1));
+        smallest.push(Entry { entity: None, ..entry(4, 0) });
+        let (entries, is_all, _) = smallest.finish();
+        let found: Vec<_> =
+            entries.iter().map(|it| (it.entity_key[0], it.entity.is_some())).collect();
+        assert_eq!((found, is_all), (vec![(1, true), (4, true), (7, true)], true));
     }
 
     /// 6 goes for its size. 8 is small and would fit, but whoever goes on behind 8 would not meet 6 again.

@@ -1,7 +1,8 @@
 //! Index rows that are not in the order of entity keys: one pass over their range keeps the first keys of a page.
 //!
 //! Nothing is kept between pages, so each page passes the range again. That is worth it while the range is short in
-//! comparison with the table, which is not known before: the pass gives up when it has seen too many.
+//! comparison with the table, which is not known before: the pass gives up when it has seen too many. The branches of an `or`
+//! that several indexes serve are passed together.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,10 +32,17 @@ const ROWS_PER_TIME_CHECK: u64 = 1024;
 pub(super) enum Pass {
     /// The first entries, in order; whether there are no more.
     Found { entries: Vec<Entry>, is_all: bool, memory: Reservation },
-    /// The range is longer than is worth it: that many of its ranges are already.
-    TooWide { ranges: usize },
+    /// There are more rows than is worth it: in these, of the first candidates.
+    TooWide(Vec<Wide>),
     /// The time was up.
     Late,
+}
+
+/// So many of the ranges of a candidate have more than so many rows together.
+#[derive(Clone, Copy)]
+pub(super) struct Wide {
+    pub ranges: usize,
+    pub rows: u64,
 }
 
 /// How many rows of a range are worth passing for a page of this many entities out of that many: a scan finds a small page
@@ -44,17 +52,17 @@ pub(super) fn rows_worth(top: usize, table_rows: u64) -> u64 {
     (worth as u64).clamp(ROWS_MIN, ROWS_MAX)
 }
 
-/// Passes the ranges of a candidate once.
+/// Passes the ranges of the candidates once. What one of them finds is a part of what is looked for.
 pub(super) async fn pass(
     reader: &impl Reader,
-    candidate: &Candidate,
-    keys: IndexKeys,
+    candidates: &[Candidate],
+    keys: impl Fn(u16) -> IndexKeys,
     spans: &Arc<[Span]>,
     limits: PassLimits,
     memory: Reservation,
 ) -> Result<(Pass, u64)> {
     let mut passing = Passing {
-        candidate: candidate.clone(),
+        candidate: candidates[0].clone(),
         spans: spans.clone(),
         from: limits.from,
         rows_left: limits.rows_max,
@@ -64,16 +72,27 @@ pub(super) async fn pass(
         passed: 0,
         outcome: Outcome::Fine,
     };
-    for (number, range) in (1..).zip(&candidate.access.ranges) {
-        let range = keys.range(&range.start, Some(&range.end));
-        passing = reader.scan(range, passing).await.map_err(engine_error)?;
-        match passing.outcome {
-            Outcome::Fine => {}
-            Outcome::TooWide => return Ok((Pass::TooWide { ranges: number }, passing.passed)),
-            Outcome::Late => return Ok((Pass::Late, passing.passed)),
-            Outcome::Malformed => return Err(corrupt("a row of an index")),
+    let mut wide = Vec::new();
+    for candidate in candidates {
+        let keys = keys(candidate.index().number);
+        let rows_before = passing.rows_left;
+        passing.candidate = candidate.clone();
+        for (ranges, range) in (1..).zip(&candidate.access.ranges) {
+            let range = keys.range(&range.start, Some(&range.end));
+            passing = reader.scan(range, passing).await.map_err(engine_error)?;
+            match passing.outcome {
+                Outcome::Fine => {}
+                Outcome::TooWide => {
+                    wide.push(Wide { ranges, rows: rows_before });
+                    return Ok((Pass::TooWide(wide), passing.passed));
+                }
+                Outcome::Late => return Ok((Pass::Late, passing.passed)),
+                Outcome::Malformed => return Err(corrupt("a row of an index")),
+            }
+            tokio::task::yield_now().await;
         }
-        tokio::task::yield_now().await;
+        let rows = (rows_before - passing.rows_left).saturating_sub(1);
+        wide.push(Wide { ranges: candidate.access.ranges.len(), rows });
     }
     let Passing { smallest, passed, .. } = passing;
     let (entries, is_all, memory) = smallest.finish();

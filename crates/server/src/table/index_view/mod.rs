@@ -120,7 +120,7 @@ impl IndexView {
         if page.has_no_room() {
             return Ok(self.filled(page, None, 0));
         }
-        index.statistics.note_use(context.state.clock.now());
+        index.statistics.note_page(from.is_none(), context.state.clock.now());
         match bounds::point(query.filter) {
             Some(point) if from.is_none() => self.fill_point(context, &query, point, page).await,
             _ => self.fill_rows(context, &query, from.unwrap_or_default(), page).await,

@@ -3,13 +3,15 @@
 use std::io::{BufReader, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Barrier;
 
-use super::{KIB, MIB, Target, answer_to};
-use crate::support::Launch;
+use super::{GIVE_UP, KIB, MIB, Target, answer_to};
+use crate::support::{Batch, Launch};
+use crate::table::indexes::build;
 
 /// The burst that has to be served or refused.
 const BURST: usize = 10_000;
@@ -169,6 +171,49 @@ fn bodies_in_flight_share_a_budget() {
     target.memory().assert_grew_less_than(HOARDERS * piece.len() / 2, before);
     drop(hoarders);
     bystander.finish();
+    target.assert_unharmed();
+}
+
+/// What indexes copy for a request is of the same budget: it comes again when others have gone.
+#[test]
+fn copies_into_indexes_wait_for_memory() {
+    let target = Target::start(&["--message-memory-mb", "16"]);
+    for number in 0..3 {
+        let definition = json!({"Keys": "Group", "Include": "*"});
+        build(&target.client, &target.table, &format!("Index{number}"), &definition);
+    }
+    let head = target.insert_head("Content-Length: 4000000");
+    let hoarders: Vec<_> = (0..3)
+        .map(|_| {
+            let mut stream = target.connect();
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.write_all(&vec![b' '; 3 * MIB]).unwrap();
+            stream
+        })
+        .collect();
+    let send = |table: &str| {
+        let batch = (0..60).fold(Batch::new(), |batch, row| {
+            let entity = json!({"Group": "g", "Text": "x".repeat(30_000)});
+            batch.put(&target.client, table, ("p", &format!("{row:03}")), None, &entity)
+        });
+        batch.send(&target.client)
+    };
+    let send_until = |status: u16| {
+        let begun = Instant::now();
+        loop {
+            let reply = send(&target.table);
+            if reply.response.status == status {
+                return reply;
+            }
+            assert!(begun.elapsed() < GIVE_UP / 2, "{:?}", reply.response.status);
+        }
+    };
+    send_until(503).response.expect_error(503, "ServerBusy");
+    // There is room for the body itself, and not for three times as much.
+    send(&target.client.new_table()).expect_done(60);
+    send(&target.table).response.expect_error(503, "ServerBusy");
+    drop(hoarders);
+    send_until(202).expect_done(60);
     target.assert_unharmed();
 }
 

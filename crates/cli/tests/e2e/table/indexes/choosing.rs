@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{build, explained, explanation, insert_all};
+use super::{build, explained, explanation, index, insert_all};
 use crate::server::admin::{figure, metrics};
 use crate::support::client::{row_keys, values};
 use crate::support::{Client, Launch, shared_client};
 
-/// 3,000 entities in three partitions. `Rare` has a thousand values, `Common` has one in nine rows of ten.
+/// 3,000 entities in three partitions. `Rare` has a thousand values, `Common` has one in nine rows of ten, `Number` counts.
 fn table(client: &Client) -> String {
     let table = client.new_table();
     let all: Vec<Value> = (0..3000)
@@ -18,6 +18,7 @@ fn table(client: &Client) -> String {
                 "PartitionKey": format!("p{}", number / 1000),
                 "RowKey": format!("{number:04}"),
                 "Rare": number % 1000,
+                "Number": number,
                 "Even": number.is_multiple_of(2),
                 "Common": if number.is_multiple_of(10) { "rest" } else { "most" },
             })
@@ -60,6 +61,154 @@ fn one_value_in_most_rows_is_scanned() {
     assert_eq!(values(&page), before);
     let entries: u64 = page.header("x-tavola-index-entries").unwrap().parse().unwrap();
     assert!(entries <= 128, "{entries} index rows for what a scan finds sooner");
+}
+
+/// Entries of both would be the same, and to compare them says nothing.
+#[test]
+fn a_second_index_of_the_same_parts_makes_no_difference() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByCommon", &json!({ "Keys": "Common" }));
+    build(
+        &client,
+        &table,
+        "Again",
+        &json!({ "Keys": "Common", "BrowseAs": format!("{table}Again") }),
+    );
+    build(&client, &table, "Local", &json!({ "Keys": "PartitionKey,Common" }));
+    for filter in ["Common eq 'most'", "Common eq 'most' and Even eq true"] {
+        let page = explained(&client, &table, &[("$filter", filter)]);
+        assert_eq!(page.header("x-tavola-index-use"), Some("ordered"), "{filter}");
+        let entries: u64 = page.header("x-tavola-index-entries").unwrap().parse().unwrap();
+        assert!(entries <= 1000, "{entries} index rows for what a scan finds sooner");
+    }
+    let filter = "PartitionKey eq 'p1' and Common eq 'rest'";
+    let local = shown(&client, &table, &[("$filter", filter)]);
+    assert!(local.starts_with("index Local ordered "), "{local}");
+}
+
+/// Half of the entities have the one value and half the other, in runs as long as what is read at a time, and none has both.
+#[test]
+fn two_indexes_with_nothing_in_common_are_given_up() {
+    let client = shared_client();
+    let table = client.new_table();
+    let all: Vec<Value> = (0..8000)
+        .map(|number: usize| {
+            let (one, other) = if (number / 64).is_multiple_of(2) { ("x", "y") } else { ("y", "x") };
+            json!({"PartitionKey": "p", "RowKey": format!("{number:04}"), "One": one, "Other": other})
+        })
+        .collect();
+    insert_all(&client, &table, &all);
+    build(&client, &table, "ByOne", &json!({ "Keys": "One" }));
+    build(&client, &table, "ByOther", &json!({ "Keys": "Other" }));
+    let filter = [("$filter", "One eq 'x' and Other eq 'x'")];
+    let page = explained(&client, &table, &filter);
+    assert_eq!(values(&page), Vec::<Value>::new());
+    let number = |header: &str| page.header(header).unwrap().parse::<u64>().unwrap();
+    let (entries, examined) = (number("x-tavola-index-entries"), number("x-tavola-rows-examined"));
+    assert!(entries < 5000, "{entries} index rows, and {examined} rows");
+    assert!(examined > 4000, "{examined} rows examined: the indexes went on");
+}
+
+/// As many rows as a page is worth are passed, and one more is too many: of 3,000 entities and three on a page, 94.
+#[test]
+fn a_range_at_the_edge_of_what_it_is_worth() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByNumber", &json!({ "Keys": "Number" }));
+    let ask = |rows: usize| {
+        let filter = format!("Number ge 1000 and Number lt {}", 1000 + rows);
+        let page = explained(&client, &table, &[("$filter", &filter), ("$top", "3")]);
+        assert_eq!(row_keys(&values(&page)), ["1000", "1001", "1002"]);
+        explanation(&page)
+    };
+    assert_eq!(ask(94), "index ByNumber sorted 94 3/4");
+    assert!(ask(95).starts_with("table scan - - - 3/"), "{}", ask(95));
+    // What is known now is no reason for the narrower one.
+    assert_eq!(ask(94), "index ByNumber sorted 94 3/4");
+}
+
+/// Branches whose rows are in no order are picked out of all ranges together, and an entity of two of them comes once.
+#[test]
+fn branches_of_different_indexes_are_passed_together() {
+    let server = Arc::new(Launch::new().args(["--admin-port", "0"]).start());
+    let client = Client::new(&server);
+    let table = table(&client);
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare,Common", "Include": "*" }));
+    build(&client, &table, "ByNumber", &json!({ "Keys": "Number" }));
+    let ask = |filter: &str| shown(&client, &table, &[("$filter", filter)]);
+    assert_eq!(ask("Rare eq 7 or Number gt 2995"), "index ByRare,ByNumber sorted 7 7/7");
+    assert_eq!(ask("Rare eq 7 or Number eq 8"), "index ByRare,ByNumber sorted 4 4/4");
+    // One of them has both.
+    assert_eq!(ask("Rare eq 7 or Number lt 9"), "index ByRare,ByNumber sorted 12 11/11");
+    assert_eq!(
+        ask("PartitionKey eq 'p0' and (Rare eq 7 or Number lt 9)"),
+        "index ByRare,ByNumber sorted 10 9/9"
+    );
+    // Every branch has to have one.
+    let without = ask("Rare eq 7 or Number gt 2995 or Even eq true");
+    assert!(without.starts_with("table scan "), "{without}");
+    for filter in ["Rare eq 7 or Number lt 9", "Rare lt 3 or Number lt 5 and Even eq true"] {
+        let all = |hint: &str| {
+            let options = [("$filter", filter), ("$top", "2")];
+            let pages = client
+                .pages(&table, &options, |request| request.header("x-tavola-index", hint).send());
+            pages.iter().flat_map(values).collect::<Vec<_>>()
+        };
+        assert_eq!(all("ByAnother"), all("none"));
+        let options = [("$filter", filter), ("$top", "2")];
+        let pages = client.pages(&table, &options, crate::support::client::Request::send);
+        assert_eq!(pages.iter().flat_map(values).collect::<Vec<_>>(), all("none"), "{filter}");
+    }
+    // Together they are too wide, and that is remembered of both.
+    let passed = || figure::<u64>(&metrics(&server), "tavola_index_entries_examined_total");
+    let options = [("$filter", "Rare lt 20 or Number gt 2900"), ("$top", "5")];
+    for is_first in [true, false] {
+        let before = passed();
+        let page = explained(&client, &table, &options);
+        assert_eq!(passed() > before, is_first, "{before} and {}", passed());
+        let not_used = page.header("x-tavola-index-not-used");
+        assert_eq!(not_used, Some("ByRare=too-wide, ByNumber=too-wide"));
+        assert_eq!(row_keys(&values(&page)), ["0000", "0001", "0002", "0003", "0004"]);
+    }
+}
+
+/// Not one that a scan took the place of; and a query of many pages is one.
+#[test]
+fn uses_are_queries_that_an_index_served() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByCommon", &json!({ "Keys": "Common" }));
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare" }));
+    let uses = |name: &str| index(&client, &table, name)["Uses"].as_str().map(str::to_owned);
+    let pages = |filter: &str, top: &str| {
+        let options = [("$filter", filter), ("$top", top)];
+        client.pages(&table, &options, crate::support::client::Request::send).len()
+    };
+    assert!(pages("Common eq 'most' and Even eq false and Number gt 2990", "1000") == 1);
+    assert_eq!(uses("ByCommon").as_deref(), Some("0"));
+    assert!(pages("Rare ge 7 and Rare lt 9", "2") >= 3);
+    assert_eq!(uses("ByRare").as_deref(), Some("1"));
+    assert!(pages("Common eq 'rest' and Rare eq 10", "1000") == 1);
+    assert_eq!(uses("ByRare").as_deref(), Some("2"));
+    // A short range of keys is read before any index is thought of.
+    let keys = "PartitionKey eq 'p0' and RowKey ge '0001' and RowKey lt '0020' and Rare eq 7";
+    assert_eq!(shown(&client, &table, &[("$filter", keys)]), "range - - - 1/19");
+    assert_eq!(uses("ByRare").as_deref(), Some("2"));
+}
+
+/// The log says what explain does.
+#[test]
+fn the_log_of_slow_queries_tells_why_indexes_are_not_used() {
+    let server = Arc::new(Launch::new().args(["--slow-query-ms", "0"]).start());
+    let client = Client::new(&server);
+    let table = table(&client);
+    build(&client, &table, "ByRare", &json!({ "Keys": "Rare" }));
+    build(&client, &table, "Partly", &json!({ "Keys": "Rare", "Filter": "Even eq true" }));
+    client.query(&table, &[("$filter", "not (Rare eq 7)")]).send().expect(200);
+    let log = server.log();
+    let line = log.lines().rfind(|line| line.contains("slow query")).expect("a line");
+    assert!(line.contains("index_not_used=\"ByRare=skip-missing, Partly=skip-missing\""), "{line}");
 }
 
 #[test]

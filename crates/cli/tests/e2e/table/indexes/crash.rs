@@ -1,6 +1,9 @@
 //! Indexes that are declared, replaced, built and dropped while others write, and the server is killed amid all of it.
+//! Values of a unique index that all want to have.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
@@ -111,6 +114,74 @@ fn indexes_are_what_the_entities_say_after_every_kill() {
         }
     }
     assert!(verified >= ROUNDS, "{verified} indexes were compared");
+    server.ask_to_stop();
+    assert!(server.wait().success());
+    let (code, told) = check(&server.data_folder());
+    assert_eq!(code, Some(0), "{told}");
+}
+
+/// Values that are claimed, fewer than the entities of all writers.
+const CLAIMS: usize = 12;
+const CLAIMING_ROWS: usize = 6;
+
+/// Claims values, gives them up and exchanges them within a transaction until the server is gone. Counts what is refused.
+fn claim_until_killed(server: &Arc<Server>, table: &str, seed: u64, violations: &AtomicUsize) {
+    let client = Client::new(server).without_resending();
+    let mut random = Random::new(seed);
+    let partition = format!("w{}", seed % WRITERS);
+    let row = |number: usize| format!("{number:05}");
+    loop {
+        let (first, second) = (random.below(CLAIMING_ROWS), 1 + random.below(CLAIMING_ROWS - 1));
+        let rows = [row(first), row((first + second) % CLAIMING_ROWS)];
+        let (one, step) = (random.below(CLAIMS), 1 + random.below(CLAIMS - 1));
+        let claim = |number: usize| json!({"Claim": number % CLAIMS, "Town": partition});
+        let path = entity_path(table, &partition, &rows[0]);
+        let answer = match random.below(6) {
+            0 => client.delete(&path).header("If-Match", "*").try_send(),
+            1 => client.request("PUT", &path).json(&json!({"Town": "none"})).try_send(),
+            2 | 3 => client.request("PUT", &path).json(&claim(one)).try_send(),
+            _ => Batch::new()
+                .put(&client, table, (&partition, &rows[0]), None, &claim(one))
+                .put(&client, table, (&partition, &rows[1]), None, &claim(one + step))
+                .try_send(&client)
+                .map(|reply| reply.parts.into_iter().next().unwrap_or(reply.response)),
+        };
+        let Ok(answer) = answer else { return };
+        assert!([204, 404, 409].contains(&answer.status), "{answer:?}");
+        if answer.status == 409 {
+            violations.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_value_that_many_claim_is_nobody_elses_after_every_kill() {
+    let server = Arc::new(Launch::new().start());
+    let client = Client::new(&server);
+    let table = client.new_table();
+    let definition = json!({"Keys": "Claim", "Unique": true, "Include": "Town"});
+    build(&client, &table, "Claims", &definition);
+    let violations = AtomicUsize::new(0);
+    for round in 0..ROUNDS as u64 {
+        std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let (server, table, violations) = (&server, &table, &violations);
+                let seed = round * WRITERS + writer;
+                scope.spawn(move || claim_until_killed(server, table, seed, violations));
+            }
+            std::thread::sleep(Duration::from_millis(200 + 130 * round));
+            server.kill();
+        });
+        server.start_again();
+        let client = Client::new(&server);
+        let claims: Vec<_> = client.matches(&table, "Claim ge 0");
+        let claims: Vec<_> = claims.iter().map(|it| it["Claim"].as_u64().unwrap()).collect();
+        let different: BTreeSet<_> = claims.iter().collect();
+        assert_eq!(different.len(), claims.len(), "round {round}: {claims:?}");
+        assert_sound(&client, &table, "Claims", claims.len());
+    }
+    let violations = violations.into_inner();
+    assert!(violations > 10, "{violations} claims were refused");
     server.ask_to_stop();
     assert!(server.wait().success());
     let (code, told) = check(&server.data_folder());

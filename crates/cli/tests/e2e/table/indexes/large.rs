@@ -1,5 +1,7 @@
 //! The largest transactions that indexes multiply.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::*;
@@ -73,4 +75,35 @@ fn merges_of_large_entities_copy_no_more_than_others_can_wait_for() {
     for number in 0..3 {
         assert_sound(&client, &table, &format!("Index{number}"), rows);
     }
+}
+
+/// What finds no memory now is tried again, and what never can is refused for good.
+#[test]
+fn copies_for_which_there_is_never_memory_are_refused_for_good() {
+    let launch = Launch::new().args(["--inMemoryPersistence", "--message-memory-mb", "16"]);
+    let client = Client::new(&Arc::new(launch.start()));
+    let table = client.new_table();
+    for number in 0..4 {
+        // An index may copy everything by its names, too.
+        let include = if number < 3 { "*" } else { "Text,Row" };
+        let definition = json!({"Keys": "Group", "Include": include});
+        build(&client, &table, &format!("Index{number}"), &definition);
+    }
+    let batch = |rows: usize| {
+        (0..rows).fold(Batch::new(), |batch, row| {
+            let entity = json!({"Group": "g", "Text": "x".repeat(30_000), "Row": row});
+            batch.put(&client, &table, ("p", &format!("{row:03}")), None, &entity)
+        })
+    };
+    // Three megabytes, and four times as much to copy, of twelve that there are.
+    let refused = batch(100).send(&client);
+    let last = refused.expect_failure(413, "RequestBodyTooLarge", 79);
+    assert!(last.text().contains("Send fewer changes"), "{}", last.text());
+    batch(60).send(&client).expect_done(60);
+    // Indexes that nobody writes any more need no memory.
+    for number in 0..4 {
+        let path = entity_path(INDEXES, &table, &format!("Index{number}"));
+        client.delete(path).header("If-Match", "*").send().expect(204);
+    }
+    batch(100).send(&client).expect_done(100);
 }

@@ -51,6 +51,19 @@ pub(crate) fn wait_for(client: &Client, table: &str, name: &str, state: &str) ->
     }
 }
 
+/// Waits until an index is built or has failed: which of the two.
+pub(crate) fn wait_until_built(client: &Client, table: &str, name: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        let found = index(client, table, name);
+        match found["State"].as_str() {
+            Some("Building") => assert!(begun.elapsed() < LONG, "{found}"),
+            state => return state.expect("a state").to_owned(),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Declares an index, and waits until it can be read.
 pub(crate) fn build(client: &Client, table: &str, name: &str, definition: &Value) -> Value {
     declare(client, table, name, definition);

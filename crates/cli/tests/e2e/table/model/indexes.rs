@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::filter::Filter;
-use super::{Session, TABLES};
+use super::{Session, TABLES, unique, views};
 use crate::support::{Client, Random};
 use crate::table::indexes::{INDEXES, verify, wait_for};
 
@@ -100,7 +100,7 @@ impl Session {
     /// After everything: each index holds what the entities say.
     pub(super) fn verify_indexes(&self) {
         for table in TABLES {
-            for name in NAMES {
+            for name in NAMES.into_iter().chain([unique::NAME, views::NAME]) {
                 if self.client.entity(INDEXES, (table, name)).status == 200 {
                     wait_for(&self.client, table, name, "Readable");
                     let verdict = verify(&self.client, table, name);

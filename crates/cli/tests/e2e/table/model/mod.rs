@@ -9,8 +9,10 @@ mod indexes;
 mod large_tables;
 mod requests;
 pub(crate) mod store;
+mod unique;
+mod views;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,6 +30,10 @@ const ROWS: [&str; 9] = ["", "1", "2", "22", "3", "O'Brien", "x", "\u{e9}", "\u{
 const INDEX_SEQUENCES: &str = "TAVOLA_INDEX_SEQUENCES";
 const OPERATIONS: usize = 3000;
 const OPERATIONS_BETWEEN_STOPS: usize = 400;
+/// Sequences with indexes are many and short, but for long runs.
+const SHORT_SEQUENCES: u64 = 24;
+const SHORT_OPERATIONS: usize = 400;
+const SHORT_BETWEEN_STOPS: usize = 150;
 
 #[test]
 fn a_long_random_sequence() {
@@ -45,31 +51,38 @@ fn a_long_random_sequence_in_memory() {
     Session::new(launch, Random::seed_or(77)).run(usize::MAX);
 }
 
-/// One of each kind, or as many as the environment says: from a seed on, each with the next.
+/// Many short ones, or as many long ones as the environment says: from a seed on, each with the next.
 #[test]
 #[expect(clippy::print_stdout, reason = "a long run shows what it did")]
 fn random_sequences_with_indexes() {
     let (begun, first) = (Instant::now(), Random::seed_or(16));
-    let count = match (std::env::var(INDEX_SEQUENCES), std::env::var(SEED)) {
-        (Ok(count), _) => count.parse().expect("a number of sequences"),
+    let long = std::env::var(INDEX_SEQUENCES).ok();
+    let count = match (&long, std::env::var(SEED)) {
+        (Some(count), _) => count.parse().expect("a number of sequences"),
         // A seed repeats the one that has failed with it.
-        (Err(_), Ok(_)) => 1,
-        (Err(_), Err(_)) => 2,
+        (None, Ok(_)) => 1,
+        (None, Err(_)) => SHORT_SEQUENCES,
+    };
+    let (operations, between_stops) = match long {
+        Some(_) => (OPERATIONS, OPERATIONS_BETWEEN_STOPS),
+        None => (SHORT_OPERATIONS, SHORT_BETWEEN_STOPS),
     };
     for seed in first..first + count {
-        run_with_indexes(seed);
+        run_with_indexes(seed, operations, between_stops);
     }
-    let (operations, seconds) = (count * OPERATIONS as u64, begun.elapsed().as_secs());
+    let (operations, seconds) = (count * operations as u64, begun.elapsed().as_secs());
     println!("{SEED}={first}: {count} sequences, {operations} operations, {seconds} seconds");
 }
 
 /// Odd seeds run in memory, even ones on disk with restarts and kills.
-fn run_with_indexes(seed: u64) {
-    if seed.is_multiple_of(2) {
-        return Session::new(Launch::new(), seed).with_indexes().run(OPERATIONS_BETWEEN_STOPS);
-    }
-    let launch = Launch::new().arg("--inMemoryPersistence");
-    Session::new(launch, seed).with_indexes().run(usize::MAX);
+fn run_with_indexes(seed: u64, operations: usize, between_stops: usize) {
+    let (launch, between_stops) = match seed.is_multiple_of(2) {
+        true => (Launch::new(), between_stops),
+        false => (Launch::new().arg("--inMemoryPersistence"), usize::MAX),
+    };
+    let mut session = Session::new(launch, seed).with_indexes();
+    session.operations = operations;
+    session.run(between_stops);
 }
 
 fn run(seed: u64) {
@@ -82,10 +95,15 @@ struct Session {
     store: Store,
     random: Random,
     seed: u64,
+    operations: usize,
     /// Whether indexes come and go meanwhile.
     has_indexes: bool,
     /// Those that are declared: table and name, and whether they have copies of everything.
     indexes: BTreeMap<(String, &'static str), bool>,
+    /// The keys of the unique index of a table, if it has one.
+    unique: BTreeMap<String, &'static str>,
+    /// Tables of which an index is read as a table.
+    viewed: BTreeSet<String>,
 }
 
 impl Session {
@@ -97,7 +115,10 @@ impl Session {
             random: Random::new(seed),
             seed,
             has_indexes: false,
+            operations: OPERATIONS,
             indexes: BTreeMap::new(),
+            unique: BTreeMap::new(),
+            viewed: BTreeSet::new(),
         }
     }
 
@@ -110,7 +131,7 @@ impl Session {
         for table in TABLES {
             self.create_table(table);
         }
-        for step in 1..=OPERATIONS {
+        for step in 1..=self.operations {
             self.step();
             if step % operations_between_stops == 0 {
                 match step / operations_between_stops % 2 {
@@ -132,6 +153,8 @@ impl Session {
             0 => self.create_table(table),
             1 => self.drop_table(table),
             2 | 3 if self.has_indexes => self.change_indexes(table),
+            4 | 5 if self.has_indexes => self.change_unique(table),
+            6 if self.has_indexes => self.change_view(table),
             2..=19 => self.get(table),
             20..=39 => self.query(table),
             40..=59 => self.batch(table),
@@ -150,6 +173,8 @@ impl Session {
     fn drop_table(&mut self, table: &str) {
         let answer = self.client.drop_table(table);
         self.indexes.retain(|(of, _), _| of != table);
+        self.unique.remove(table);
+        self.viewed.remove(table);
         match self.store.drop(table) {
             true => answer.expect(204),
             false => answer.expect_error(404, "ResourceNotFound"),
@@ -188,7 +213,13 @@ impl Session {
             answer.expect_error(404, "TableNotFound");
             return;
         };
-        match change.refusal(rows.get(&key(partition, row))) {
+        let unique = self.unique.get(table).copied();
+        let refusal = change.refusal(rows.get(&key(partition, row)));
+        let changes = [(row, change)];
+        let violation = || unique::violation(rows, unique?, partition, &changes);
+        let refusal = refusal.or_else(|| violation().map(|_| unique::VIOLATION));
+        let [(_, change)] = &changes;
+        match refusal {
             Some((status, code)) => {
                 answer.expect_error(status, code);
             }
@@ -238,7 +269,11 @@ impl Session {
             reply.expect_failure(404, "TableNotFound", 0);
             return;
         };
-        if let Some((index, (status, code))) = refusal(stored, partition, &changes) {
+        let unique = self.unique.get(table).copied();
+        let violation = || unique::violation(stored, unique?, partition, &changes);
+        let refusal = refusal(stored, partition, &changes)
+            .or_else(|| violation().map(|index| (index, unique::VIOLATION)));
+        if let Some((index, (status, code))) = refusal {
             reply.expect_failure(status, code, index);
             return;
         }
@@ -268,6 +303,7 @@ impl Session {
         assert_same(&expected, &found, &text);
         if self.has_indexes {
             self.compare_paths(table, &filter);
+            self.compare_view(table);
         }
     }
 
@@ -287,6 +323,8 @@ impl Session {
         let tables = values(&self.client.get("/Tables").send().expect(200));
         let mut names: Vec<_> = tables.iter().map(|table| table["TableName"].clone()).collect();
         names.retain(|name| !self.has_indexes || name != "TavolaIndexes");
+        let views: Vec<_> = self.viewed.iter().map(|table| views::name_of(table)).collect();
+        names.retain(|name| !views.iter().any(|view| name == view));
         let expected: Vec<_> =
             TABLES.into_iter().filter(|table| self.store.rows(table).is_some()).collect();
         assert_eq!(names, expected);
@@ -345,7 +383,9 @@ impl Drop for Session {
     #[expect(clippy::print_stderr, reason = "a failed test tells how to repeat it")]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("repeat with TAVOLA_TEST_SEED={}", self.seed);
+            let is_long = self.has_indexes && self.operations == OPERATIONS;
+            let long = if is_long { format!("{INDEX_SEQUENCES}=1 ") } else { String::new() };
+            eprintln!("repeat with {long}TAVOLA_TEST_SEED={}", self.seed);
         }
     }
 }

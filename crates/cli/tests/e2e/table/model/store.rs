@@ -198,23 +198,31 @@ impl Change {
         }
     }
 
+    /// What it makes of an entity, if it is made; `None` if the entity is gone then.
+    pub(crate) fn outcome(&self, stored: Option<&Row>) -> Option<Properties> {
+        match (self, stored) {
+            (Self::Delete(_), _) => None,
+            (Self::Merge(_, new), Some(old)) => {
+                let mut merged = old.properties.clone();
+                merged.0.extend(new.0.clone());
+                Some(merged)
+            }
+            (Self::Insert(new) | Self::Replace(_, new) | Self::Merge(_, new), _) => {
+                Some(new.clone())
+            }
+        }
+    }
+
     /// Makes the change; a new ETag must differ from the old one.
     pub(crate) fn apply(&self, rows: &mut Rows, partition: &str, row: &str, etag: Option<&str>) {
         let keys = key(partition, row);
         let old = rows.remove(&keys);
-        let (Self::Insert(new) | Self::Replace(_, new) | Self::Merge(_, new)) = self else {
+        let Some(properties) = self.outcome(old.as_ref()) else {
             assert_eq!(etag, None, "a delete has no ETag");
             return;
         };
         let etag = etag.expect("an ETag").to_owned();
-        assert_ne!(old.as_ref().map(|row| &row.etag), Some(&etag));
-        let properties = match (self, old) {
-            (Self::Merge(..), Some(mut old)) => {
-                old.properties.0.extend(new.0.clone());
-                old.properties
-            }
-            _ => new.clone(),
-        };
+        assert_ne!(old.map(|row| row.etag).as_deref(), Some(&*etag));
         rows.insert(keys, Row { etag, properties });
     }
 }

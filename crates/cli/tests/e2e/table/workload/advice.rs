@@ -348,3 +348,29 @@ fn a_proposal_can_be_copied_and_is_taken() {
     ask(&client, |number| format!("Town eq 'Redmond{number}' and Age ge 200"), None);
     assert_eq!(advice(&client, "Action eq 'create'"), [Value::Null; 0]);
 }
+
+/// An index that most entities share a value of is begun and given up. What would help is proposed all the same.
+#[test]
+fn an_index_that_is_given_up_hides_nothing() {
+    let client = client();
+    customers(&client);
+    for shard in 0..SHARDS {
+        let rows =
+            (0..100).filter(|row| (shard * 100 + row) % 10 > 0).fold(Batch::new(), |rows, row| {
+                let keys = (format!("shard{shard}"), format!("{:05}", shard * 100 + row));
+                let most = json!({"Country": "most"});
+                rows.merge(&client, "Customers", (&keys.0, &keys.1), None, &most)
+            });
+        rows.send(&client).expect_done(90);
+    }
+    build(&client, "Customers", "ByCountry", &json!({"Keys": "Country"}));
+    for _ in 0..5 {
+        ask(&client, |number| format!("Country eq 'most' and LastName eq 'Smith{number}'"), None);
+    }
+    let proposals = advice(&client, "Action eq 'create'");
+    assert_eq!(proposals.len(), 1, "{:?}", advice(&client, ""));
+    assert_eq!(proposals[0]["Keys"], "Country,LastName");
+    assert_eq!(proposals[0]["Executions"], "60");
+    let index = client.entity("TavolaIndexes", ("Customers", "ByCountry")).json();
+    assert_eq!(index["Uses"], "0", "{index}");
+}
