@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use tavola_engine::{KeyRange, Reader, Visitor};
+use tavola_engine::{KeyRange, Reader, Visitor, successor};
 
 use crate::error::{Result, engine_error};
 use crate::storage::layout::parts_and_suffix_of;
@@ -39,12 +39,7 @@ impl Batch {
     /// Where the next batch begins; `None` if there are no more rows.
     pub(crate) fn next_position(&self) -> Option<Vec<u8>> {
         let (last, _) = self.rows.last().filter(|_| self.is_full)?;
-        Some(Self::behind(last))
-    }
-
-    /// Where to read on behind a row.
-    pub(crate) fn behind(row_key: &[u8]) -> Vec<u8> {
-        [row_key, &[0]].concat()
+        Some(successor(last))
     }
 }
 

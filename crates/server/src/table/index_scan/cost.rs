@@ -18,9 +18,12 @@ const COMPARED_ROWS_MAX: u64 = 512;
 /// Rows that are scanned at a time while that is cheaper.
 const SCAN_ROWS_MAX: u64 = 4096;
 /// Rows that are scanned between two comparisons, more each time: to read entries that show what a scan is better for costs
-/// up to as much as the rows themselves, and only long scans are read by several threads.
+/// up to as much as the rows themselves.
 const UNCOMPARED_ROWS: u64 = 3 * COMPARED_ROWS_MAX;
-const UNCOMPARED_ROWS_MAX: u64 = 512 * COMPARED_ROWS_MAX;
+const UNCOMPARED_GROWTH: u64 = 8;
+/// What would be more is the rest of the page: a scan without an end in between is read by several threads, and the next
+/// page begins with the index again.
+const UNCOMPARED_ROWS_MAX: u64 = UNCOMPARED_GROWTH * UNCOMPARED_ROWS;
 
 /// One look-up costs as much as this many rows of a scan.
 const ROWS_PER_LOOK_UP: u64 = 13;
@@ -101,6 +104,14 @@ impl Comparisons {
     }
 }
 
+/// What is scanned before entries are read again.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Stretch {
+    Nothing,
+    Rows(u64),
+    Rest,
+}
+
 /// How many rows a scan reads at a time beside an index.
 pub(super) struct ScanSteps {
     rows: u64,
@@ -133,19 +144,45 @@ impl ScanSteps {
         }
     }
 
-    /// Entries have shown it, which were read for that. Answers how many rows to scan before they are read again.
-    pub(super) fn told_by_entries(&mut self, rows: u64, matches: u64) -> Option<u64> {
+    /// Entries have shown it, which were read for that.
+    pub(super) fn told_by_entries(&mut self, rows: u64, matches: u64) -> Stretch {
         self.rows = match is_sure(rows, matches) {
             true => SCAN_ROWS_MAX,
             false => (GROWTH * self.rows).min(COMPARED_ROWS_MAX),
         };
-        let uncompared = (rows >= COMPARED_ROWS_MAX).then_some(self.uncompared)?;
-        self.uncompared = (GROWTH * uncompared).min(UNCOMPARED_ROWS_MAX);
-        Some(uncompared)
+        if rows < COMPARED_ROWS_MAX {
+            return Stretch::Nothing;
+        }
+        let uncompared = self.uncompared;
+        self.uncompared = UNCOMPARED_GROWTH * uncompared;
+        if uncompared > UNCOMPARED_ROWS_MAX { Stretch::Rest } else { Stretch::Rows(uncompared) }
     }
 }
 
 /// Where most rows match, the scan will go on, and not in many small steps.
 fn is_sure(rows: u64, matches: u64) -> bool {
     2 * matches >= rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Or a long table would be read in many steps, by one thread and with entries in between.
+    #[test]
+    fn a_scan_that_is_better_again_and_again_reads_the_rest() {
+        let mut steps = ScanSteps::first(COMMON_FIRST_COMPARISON * COMPARED_ROWS_SHARE);
+        let (mut scanned, mut compared) = (0, 0);
+        loop {
+            let rows = steps.rows();
+            scanned += rows;
+            compared += 1;
+            match steps.told_by_entries(rows, 0) {
+                Stretch::Nothing => {}
+                Stretch::Rows(rows) => scanned += rows,
+                Stretch::Rest => break,
+            }
+        }
+        assert!(scanned <= 16 * 1024 && compared <= 8, "{scanned} rows, {compared} comparisons");
+    }
 }

@@ -24,16 +24,17 @@ mod tests_support;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tavola_engine::{Engine, Reader, Visitor};
+use tavola_engine::{Engine, Reader, Visitor, successor};
 use tavola_wire::explain::{How, Reason};
 use tavola_wire::table::filter::{QueryKind, Span};
 
-use self::base::{after, scan_rest, scan_rows};
+use self::base::{scan_rest, scan_rows};
 use self::batch::FIRST_ROWS;
 use self::candidate::Candidate;
 use self::choice::Way;
 use self::cost::{
-    Comparisons, PASSED_PER_LOOK_UP, ScanSteps, Work, rows_passed_meanwhile, rows_per_entry,
+    Comparisons, PASSED_PER_LOOK_UP, ScanSteps, Stretch, Work, rows_passed_meanwhile,
+    rows_per_entry,
 };
 use self::entry::Entry;
 use self::ordered::{Merged, Next, Ordered, ReadAhead};
@@ -333,8 +334,10 @@ impl<R: Reader> Run<'_, R> {
             if !entries.has(enough, passed_max, self.reader, &begin, &self.from).await? {
                 break;
             }
-            if let Some(rows) = steps.told_by_entries(rows, matches) {
-                self.scan(rows).await?;
+            match steps.told_by_entries(rows, matches) {
+                Stretch::Nothing => {}
+                Stretch::Rows(rows) => drop(self.scan(rows).await?),
+                Stretch::Rest => self.scan_rest().await?,
             }
         }
         Ok(())
@@ -455,7 +458,7 @@ impl<R: Reader> Run<'_, R> {
                 None => report_orphan(self.context, self.table, entry.index, &entry.entity_key),
             },
         }
-        self.from = after(&entry.entity_key);
+        self.from = successor(&entry.entity_key);
         Ok(())
     }
 }

@@ -7,11 +7,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Instant;
 
-use tavola_engine::Reader;
+use tavola_engine::{Reader, successor};
 use tavola_wire::table::filter::Span;
 use tavola_wire::table::index::{AccessRange, RowRef};
 
-use super::base::after;
 use super::batch::{BATCH_ROWS, Batch};
 use super::candidate::{Candidate, Coverage};
 use super::entry::Entry;
@@ -216,7 +215,7 @@ impl Stream {
             self.buffer.push_back(entry);
             // The others are read again when their turn comes.
             if !has_room && number < batch.rows.len() {
-                (self.position, self.batch_rows) = (Some(Batch::behind(key)), number);
+                (self.position, self.batch_rows) = (Some(successor(key)), number);
                 return Ok(number as u64);
             }
         }
@@ -365,7 +364,9 @@ impl<'s> Ordered<'s> {
         let mut from = from.to_vec();
         for _ in 0..enough {
             match self.next(reader, &from, passed_max).await? {
-                Next::Entry(entry) if *entry.entity_key < *until => from = after(&entry.entity_key),
+                Next::Entry(entry) if *entry.entity_key < *until => {
+                    from = successor(&entry.entity_key);
+                }
                 Next::Entry(entry) => {
                     self.next = Some(entry);
                     return Ok(false);
@@ -439,7 +440,7 @@ mod tests {
             most = most.max(buffers.map(Entry::bytes).sum());
             let entry = merged.take(stream).unwrap();
             assert!(from <= entry.entity_key);
-            from = after(&entry.entity_key);
+            from = successor(&entry.entity_key);
             found.push(entry.entity.is_some());
         }
         (found, most)
