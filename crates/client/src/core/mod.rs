@@ -18,5 +18,6 @@ pub(crate) mod result;
 pub(crate) mod service;
 pub(crate) mod shared_key_policy;
 pub(crate) mod stop;
+pub(crate) mod task;
 pub(crate) mod transport;
 pub(crate) mod transport_error;

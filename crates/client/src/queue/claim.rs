@@ -11,6 +11,7 @@ use super::messages::{is_lost, whole_seconds};
 use super::{HIDDEN_MAX, Message, MessageReceipt, MessageUpdate, QueueClient};
 use crate::core::error::{ErrorExt, Result, may_pass};
 use crate::core::options::CallOptions;
+use crate::core::task::uncancelled;
 use crate::table::value::DateTime;
 
 /// A renewal that failed is tried again after this part of the time that a claim lasts.
@@ -68,7 +69,13 @@ impl Claim {
         self.hold.lock().await
     }
 
-    pub(super) async fn update_body(&self, body: &[u8]) -> Result<bool> {
+    /// On a task of its own: whoever stops to wait for it would keep the lock as long as the future is not dropped.
+    pub(super) async fn update_body(self: &Arc<Self>, body: Vec<u8>) -> Result<bool> {
+        let claim = Arc::clone(self);
+        uncancelled(async move { claim.update_body_now(&body).await }).await?
+    }
+
+    async fn update_body_now(&self, body: &[u8]) -> Result<bool> {
         let mut hold = self.hold().await;
         if self.is_lost() {
             return Ok(false);

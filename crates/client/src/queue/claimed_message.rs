@@ -68,7 +68,7 @@ impl ClaimedMessage {
     pub async fn complete(self) -> Result<bool> {
         // A renewal that is under way ends first: its receipt is the one that counts.
         let hold = self.handle.claim.hold().await;
-        self.renewal.abort();
+        self.end();
         hold.delete().await
     }
 
@@ -79,7 +79,7 @@ impl ClaimedMessage {
     /// A service that does not answer. The message appears when its time is over.
     pub async fn release(self, pause: Duration) -> Result<bool> {
         let mut hold = self.handle.claim.hold().await;
-        self.renewal.abort();
+        self.end();
         hold.show_after(pause).await
     }
 
@@ -107,6 +107,13 @@ impl ClaimedMessage {
         self.handle.clone()
     }
 
+    /// From here on nobody else changes the message. Whoever gives it away holds the lock meanwhile, or a handle that waits
+    /// for it would hide the message again.
+    fn end(&self) {
+        self.renewal.abort();
+        self.handle.claim.end();
+    }
+
     /// How long the service will keep the message.
     pub(crate) fn time_left(&self) -> Duration {
         self.handle.claim.time_left()
@@ -129,8 +136,7 @@ impl Deref for ClaimedMessage {
 
 impl Drop for ClaimedMessage {
     fn drop(&mut self) {
-        self.renewal.abort();
-        self.handle.claim.end();
+        self.end();
     }
 }
 
@@ -172,12 +178,12 @@ impl MessageHandle {
     /// Writes into the message what it says from now on, for those who receive it the next time; hides it anew, too. `false`
     /// if it was not ours any more. What was received stays what the [`PeekedMessage`] shows.
     ///
-    /// Wait for its end: given up half-way, it may have been done, and the message is lost then.
+    /// It goes on when nobody waits for its end any more.
     ///
     /// # Errors
     /// Bytes that the encoding of the client does not take, and a service that does not answer.
     pub async fn update_body(&self, body: impl AsRef<[u8]>) -> Result<bool> {
-        self.claim.update_body(body.as_ref()).await
+        self.claim.update_body(body.as_ref().to_vec()).await
     }
 
     /// Tells whether the message is not ours any more: it could not be renewed in time, somebody deleted it, or its

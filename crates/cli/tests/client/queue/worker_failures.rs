@@ -1,5 +1,6 @@
 //! Workers whose service, or service of tokens, is away, and messages that cannot be buried.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use async_trait::async_trait;
 use azure_core::error::ErrorKind;
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Context, Method, Request};
-use futures::TryStreamExt;
+use futures::{TryStreamExt, poll};
 use tavola_client::ErrorExt;
 use tavola_client::patterns::queue_worker::{JobError, QueueWorker};
 use tavola_client::queue::{
@@ -262,5 +263,25 @@ async fn a_handle_is_of_no_use_after_its_claim() {
     assert!(handle.is_lost() && !handle.update_body("y").await.unwrap());
     let next = messages.try_next().await.unwrap().unwrap();
     assert_eq!((next.text().unwrap().as_ref(), next.dequeue_count), ("x", 2));
+    queue.delete().await;
+}
+
+/// Who stops to wait for a change and keeps its future must not keep others from ending the work.
+#[tokio::test]
+async fn a_change_that_nobody_waits_for_holds_nobody_up() {
+    let queue = TestQueue::create().await;
+    queue.send_message("x", None).await.unwrap();
+    let mut messages = queue.messages(None);
+    let message = messages.try_next().await.unwrap().unwrap();
+    let handle = message.handle();
+    let mut change = pin!(handle.update_body("y"));
+    assert!(poll!(&mut change).is_pending());
+    // The task that makes the change has it in its hands.
+    sleep(Duration::from_millis(1)).await;
+    assert!(message.release(Duration::ZERO).await.unwrap());
+    // Begun before the end, it was made; after it, it was refused.
+    let text = if change.await.unwrap() { "y" } else { "x" };
+    let next = messages.try_next().await.unwrap().unwrap();
+    assert_eq!((next.text().unwrap().as_ref(), next.dequeue_count), (text, 2));
     queue.delete().await;
 }

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::EventualTransaction;
 use super::revocable::{take_back, write_copy};
+use crate::core::task::uncancelled;
 use crate::error::refused;
-use crate::patterns::queue_worker::{JobError, JobResult, uncancelled};
+use crate::patterns::queue_worker::{JobError, JobResult};
 use crate::patterns::{Races, Row};
 use crate::queue::{MessageHandle, QueueClient, SentMessage};
 use crate::{Entity, ErrorExt, IfMatch, Result, Stored, TableClient, TableEntity, UpdateMode};
@@ -126,7 +127,7 @@ impl<T: TableEntity + 'static> Archive<T> {
         let steps = self.clone();
         let move_entity = move |order: Arc<Order>| {
             let steps = steps.clone();
-            uncancelled(async move { steps.move_entity(&order).await })
+            async move { uncancelled(async move { steps.move_entity(&order).await }).await? }
         };
         self.transaction.clone().step("move", move_entity).job()
     }

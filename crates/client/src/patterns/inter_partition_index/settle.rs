@@ -7,8 +7,9 @@ use futures::{FutureExt, TryStreamExt};
 
 use super::entry::{Entries, Entry, Notice, Placed, is_of, owner};
 use super::{InterPartitionIndex, PARTITION_PROPERTY, Repaired};
+use crate::core::task::uncancelled;
 use crate::error::refused;
-use crate::patterns::queue_worker::{JobError, JobResult, uncancelled};
+use crate::patterns::queue_worker::{JobError, JobResult};
 use crate::patterns::{Races, Row, is_conflict};
 use crate::queue::{MessageHandle, PeekedMessage};
 use crate::{
@@ -75,7 +76,8 @@ impl InterPartitionIndex {
         let index = self.clone();
         move |message| {
             let index = index.clone();
-            uncancelled(async move { index.apply::<T>(&message).await }).boxed()
+            let apply = async move { index.apply::<T>(&message).await };
+            async move { uncancelled(apply).await? }.boxed()
         }
     }
 

@@ -4,8 +4,6 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use tracing::Instrument;
-
 /// How the work on a message ended.
 ///
 /// ```
@@ -93,17 +91,6 @@ impl JobError {
     pub(super) fn fate(&self) -> Fate {
         self.fate
     }
-}
-
-/// Does work on a task of its own, which goes on when nobody waits for it any more: it ends by itself, or with the process.
-pub(crate) async fn uncancelled(
-    work: impl Future<Output = JobResult> + Send + 'static,
-) -> JobResult {
-    let ended = tokio::spawn(work.in_current_span()).await;
-    ended.unwrap_or_else(|error| match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(error) => Err(error.into()),
-    })
 }
 
 impl<E: StdError + Send + Sync + 'static> From<E> for JobError {

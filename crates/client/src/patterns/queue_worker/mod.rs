@@ -33,7 +33,6 @@ use crate::queue::{
 };
 
 pub use error::WorkerError;
-pub(crate) use job::uncancelled;
 pub use job::{JobError, JobResult};
 
 /// Messages under way at a time, unless told otherwise.
@@ -177,8 +176,9 @@ impl QueueWorker {
     ///
     /// Its client needs the permission to add, and to make the queue if it is not there. A signature of the queue that is worked
     /// on gives neither: with one, make the queue, and give the worker a client for it. A message that cannot be copied stays where
-    /// it is, and is copied later: once its attempts are used up, only the copying is tried again, and the work is not. It cannot
-    /// be the queue that is worked on.
+    /// it is, and is copied later: once its attempts are used up, only the copying is tried again, and the work is not.
+    ///
+    /// It cannot be the queue that is worked on, which is told by the names of queue and account: hosts have several.
     ///
     /// ```no_run
     /// # async fn run(service: tavola_client::queue::QueueServiceClient) -> tavola_client::Result<()> {
