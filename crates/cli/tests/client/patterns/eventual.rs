@@ -1,13 +1,16 @@
 //! Eventually consistent transactions: the guide's archive, and steps of any kind.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
+use azure_core::http::policies::{Policy, PolicyResult};
+use azure_core::http::{ClientOptions, Context, Request};
 use serde_json::json;
 use tavola_client::patterns::eventually_consistent::{Archive, EventualTransaction};
 use tavola_client::patterns::queue_worker::{JobError, WorkerReport};
 use tavola_client::queue::QueueClient;
-use tavola_client::{Entity, TableClient, TableServiceClient, UpdateMode};
+use tavola_client::{Entity, ServiceClientOptions, TableClient, TableServiceClient, UpdateMode};
 
 use super::crash::{Process, at_each_request, counting_worker, settle, worker};
 use crate::support::{TestQueue, account, counts, fresh_name};
@@ -151,6 +154,53 @@ async fn an_archive_that_is_the_same_table_by_another_address_keeps_the_entity()
     assert_eq!(counts(report), (0, 0, 2, 0));
     let after = tables.current.get_entity::<Entity>("Sales", "000456", None).await.unwrap();
     assert_eq!(after.etag, stored.etag);
+    let name = format!("{}-poison", tables.queue.name());
+    account.queues().delete_queue(&name, None).await.unwrap();
+    tables.delete().await;
+}
+
+/// Makes a change before its first request.
+#[derive(Debug)]
+struct ChangesFirst {
+    table: TableClient,
+    is_done: AtomicBool,
+}
+
+#[async_trait]
+impl Policy for ChangesFirst {
+    async fn send(
+        &self,
+        context: &Context,
+        request: &mut Request,
+        next: &[Arc<dyn Policy>],
+    ) -> PolicyResult {
+        if !self.is_done.swap(true, Ordering::SeqCst) {
+            let changed = employee("000456", 35);
+            self.table.upsert_entity(&changed, UpdateMode::Replace, None).await?;
+        }
+        next[0].send(context, request, &next[1..]).await
+    }
+}
+
+/// Then the archive has another version than the one that was read, which does not make it another table.
+#[tokio::test]
+async fn an_archive_that_is_the_same_table_keeps_what_others_change_meanwhile() {
+    let account = account();
+    let tables = Tables::create(&Process::new(&account, None), &fresh_name()).await;
+    tables.current.insert_entity(&employee("000456", 34), None).await.unwrap();
+    let table = tables.current.clone();
+    let change: Arc<dyn Policy> = Arc::new(ChangesFirst { table, is_done: AtomicBool::new(false) });
+    let client_options = ClientOptions { per_call_policies: vec![change], ..Default::default() };
+    let options = Some(ServiceClientOptions { client_options, ..Default::default() });
+    let elsewhere = account.connection_string().replace("127.0.0.1", "localhost");
+    let elsewhere = TableServiceClient::from_connection_string(&elsewhere, options).unwrap();
+    let same = elsewhere.table_client(tables.current.name()).unwrap();
+    let itself = Archive::<Entity>::new(tables.current.clone(), same, tables.queue.clone());
+    itself.begin("Sales", "000456").await.unwrap();
+    let report = counting_worker(&tables.queue).drain(itself.job()).await.unwrap();
+    assert_eq!(counts(report), (0, 0, 1, 0));
+    let after = tables.current.get_entity::<Entity>("Sales", "000456", None).await.unwrap();
+    assert_eq!(after.get::<i32>("Age").unwrap(), 35);
     let name = format!("{}-poison", tables.queue.name());
     account.queues().delete_queue(&name, None).await.unwrap();
     tables.delete().await;

@@ -19,7 +19,8 @@ use crate::{Entity, ErrorExt, IfMatch, Result, Stored, TableClient, TableEntity,
 ///
 /// A reader can find an entity in both places while it is under way, and never in none. An entity that is
 /// changed before goes as it is then, unless a version was named; one that is changed while it is copied is copied again.
-/// What the archive had under the same keys is replaced.
+/// What the archive had under the same keys is replaced. An archive of the same name, in another account, is read as well, to
+/// make sure that it is another table: its signature needs the permission for that.
 ///
 /// Each archive has a queue of its own, so that its orders come to its workers. An order names the account and the table
 /// that it is from, those that it goes to, and the prefix; a worker of another archive applies none of it, and the order goes
@@ -177,16 +178,21 @@ impl<T: TableEntity + 'static> Archive<T> {
 
     /// The entity, if it is still there and the version that is meant.
     async fn ordered(&self, order: &Order) -> Result<Option<Stored<Entity>>, JobError> {
-        let Order { partition, row, version, .. } = order;
-        let stored = self.current.get_entity_if_exists::<Entity>(partition, row, None).await?;
         let is_meant = |stored: &Stored<Entity>| {
-            version.as_ref().is_none_or(|version| *version == stored.etag.to_string())
+            order.version.as_ref().is_none_or(|version| *version == stored.etag.to_string())
         };
-        let stored = stored.filter(is_meant);
-        if let Some(stored) = &stored {
-            self.check_is_elsewhere(order, stored).await?;
+        let mut races = Races::default();
+        while let Some(stored) = self.stored(order).await?.filter(is_meant) {
+            if self.is_elsewhere(order, &stored).await? {
+                return Ok(Some(stored));
+            }
+            races.lost().await?;
         }
-        Ok(stored)
+        Ok(None)
+    }
+
+    async fn stored(&self, order: &Order) -> Result<Option<Stored<Entity>>> {
+        self.current.get_entity_if_exists(&order.partition, &order.row, None).await
     }
 
     async fn delete(&self, order: &Order, stored: &Stored<Entity>) -> Result<()> {
@@ -209,20 +215,23 @@ impl<T: TableEntity + 'static> Archive<T> {
         }
     }
 
+    /// Whether the archive is another table than that of this entity; `false` if somebody changed it meanwhile, so that it
+    /// cannot be told.
+    ///
     /// One table has several addresses, which nothing here can tell from those of two. But what the archive has under the same
-    /// keys is the entity itself if it is the same version: one that is deleted as this version was it from the first
-    /// reading on. An archive that has another record of the same moment is refused as well; nothing is lost by that.
-    async fn check_is_elsewhere(&self, order: &Order, stored: &Stored<Entity>) -> JobResult {
+    /// keys is the entity itself if it is the same version, and is not if it differs from what is still here. An archive that
+    /// has another record of the same moment is refused as well; nothing is lost by that.
+    async fn is_elsewhere(&self, order: &Order, stored: &Stored<Entity>) -> Result<bool, JobError> {
         let (table, archive) = (self.current.name(), self.archive.name());
         if !self.partition_prefix.is_empty() || !table.eq_ignore_ascii_case(archive) {
-            return Ok(());
+            return Ok(true);
         }
         let archive = self.archive.without_encryption();
         let there = archive.get_entity_if_exists::<Entity>(&order.partition, &order.row, None);
-        match there.await? {
-            Some(there) if there.etag == stored.etag => Err(JobError::poison(self.same_place())),
-            _ => Ok(()),
+        if there.await?.is_some_and(|there| there.etag == stored.etag) {
+            return Err(JobError::poison(self.same_place()));
         }
+        Ok(self.stored(order).await?.is_some_and(|here| here.etag == stored.etag))
     }
 
     fn same_place(&self) -> azure_core::Error {
