@@ -28,6 +28,9 @@ pub(super) fn headers_of(metadata: &Metadata) -> Result<Vec<(String, &str)>> {
         if !value.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             return refuse("a value is ASCII without control characters", name);
         }
+        if value.starts_with(' ') || value.ends_with(' ') {
+            return refuse("a value neither begins nor ends with a space", name);
+        }
         headers.push((format!("{HEADER_PREFIX}{name}"), value.as_str()));
     }
     Ok(headers)
@@ -68,8 +71,8 @@ mod tests {
     }
 
     #[test]
-    fn values_are_ascii() {
-        for value in ["gr\u{f6}\u{df}er", "a\r\nb", "a\tb", "\u{7f}"] {
+    fn values_are_ascii_and_what_a_header_keeps() {
+        for value in ["gr\u{f6}\u{df}er", "a\r\nb", "a\tb", "\u{7f}", " a", "a ", " "] {
             let error = sent(&[("team", value)]).unwrap_err();
             assert!(error.to_string().contains("metadata=team"), "{error}");
         }
