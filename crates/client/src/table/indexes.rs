@@ -120,7 +120,8 @@ impl IndexClient {
     ///
     /// # Errors
     /// A definition that the service refuses; `TableNotFound` without the table, or where there are no indexes: the message
-    /// says which; a service where `TavolaIndexes` is a table like every other, which has a useless entity then.
+    /// says which; a service where `TavolaIndexes` is a table like every other, which has a useless entity then. A signature needs
+    /// the permission to read as well: without it the index is declared and the answer an error.
     pub async fn declare(
         &self,
         table: &str,
@@ -135,10 +136,7 @@ impl IndexClient {
                 self.write(&made, name, spec, options.clone()).await?;
                 self.read(&made, name, options).await
             }
-            Err(error) if is_table_missing(&error) && self.exists(options).await => {
-                Err(error.with_context(format!("there is no table {table}")))
-            }
-            Err(error) => Err(explained(error)),
+            Err(error) => Err(self.what_is_missing(table, error, options).await),
         }
     }
 
@@ -195,7 +193,8 @@ impl IndexClient {
                 let made = self.as_made(table, error, options.clone()).await?;
                 self.table.delete_entity(&made, name, IfMatch::Any, options).await.map(drop)
             }
-            dropped => dropped.map(drop).map_err(explained),
+            Err(error) => Err(self.what_is_missing(table, error, options).await),
+            Ok(_) => Ok(()),
         }
     }
 
@@ -269,6 +268,19 @@ impl IndexClient {
             Err(_) => self.list(Some(table), None).await?.pop().map(|index| index.table),
         };
         made.filter(|made| made != table).ok_or(error)
+    }
+
+    /// Says which table is missing, if one is.
+    async fn what_is_missing(
+        &self,
+        table: &str,
+        error: azure_core::Error,
+        options: Option<CallOptions>,
+    ) -> azure_core::Error {
+        match is_table_missing(&error) && self.exists(options).await {
+            true => error.with_context(format!("there is no table {table}")),
+            false => explained(error),
+        }
     }
 
     /// Whether the service has the table that indexes are declared in.

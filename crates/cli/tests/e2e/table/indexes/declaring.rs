@@ -391,6 +391,7 @@ fn the_command_line_tells_what_fails() {
     let unique = ["create", &table, "ByEmail", "--keys", "Email", "--unique", "--wait"];
     fails(&unique, "cannot be built: Two entities have the same values of Email");
     fails(&["create", "Nowhere", "ByTown", "--keys", "Town"], "there is no table Nowhere");
+    fails(&["drop", "Nowhere", "ByTown"], "there is no table Nowhere");
     fails(&["create", &table, "ByTown", "--keys", "Town", "--timeout", "1"], "--wait");
     for command in ["show", "drop", "verify"] {
         fails(&[command, &table, "ByTown"], "there is no index ByTown");
