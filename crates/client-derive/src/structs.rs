@@ -159,8 +159,7 @@ impl<'a> Plan<'a> {
     /// service sees other values. What flattened fields are stored as is not known here.
     fn check_index(&self, index: &IndexAttributes, attributes: &TypeAttributes) -> Result<()> {
         let (keys, include) = (names(Some(&index.keys)), names(index.include.as_ref()));
-        let filter = index.filter.as_ref().map(|filter| words(&filter.value()));
-        let filter = filter.unwrap_or_default();
+        let filter = compared(index.filter.as_ref());
         let uses = |name: &String| [&keys, &include, &filter].iter().any(|it| it.contains(name));
         let mut encrypted = self.properties.iter().filter(|property| property.attributes.encrypt);
         if let Some(Property { name, .. }) = encrypted.find(|property| uses(&property.name)) {
@@ -171,7 +170,9 @@ impl<'a> Plan<'a> {
         stored.extend(attributes.entity_type.as_ref().map(|_| "EntityType"));
         stored.extend(attributes.version.as_ref().map(|_| "EntityVersion"));
         stored.extend(self.properties.iter().map(|property| property.name.as_str()));
-        for (text, names) in [(Some(&index.keys), keys), (index.include.as_ref(), include)] {
+        let (include_text, filter_text) = (index.include.as_ref(), index.filter.as_ref());
+        let all = [(Some(&index.keys), keys), (include_text, include), (filter_text, filter)];
+        for (text, names) in all {
             let unknown = names.iter().find(|name| !stored.contains(&name.as_str()));
             if let Some(name) = unknown.filter(|_| self.flattened.is_empty()) {
                 let message =
@@ -257,11 +258,21 @@ fn names(list: Option<&LitStr>) -> Vec<String> {
     list.split(',').map(name).filter(|name| !name.is_empty() && name != "*").collect()
 }
 
-/// The words of a filter that are no literals.
-fn words(filter: &str) -> Vec<String> {
-    let outside = filter.split('\'').step_by(2);
-    let words = outside.flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_'));
-    words.map(str::to_owned).collect()
+/// The properties that a filter compares with something that is written behind them, as most do.
+fn compared(filter: Option<&LitStr>) -> Vec<String> {
+    const COMPARISONS: [&str; 6] = ["eq", "ne", "gt", "ge", "lt", "le"];
+    let filter = filter.map(LitStr::value).unwrap_or_default();
+    let mut names = Vec::new();
+    for outside in filter.split('\'').step_by(2) {
+        let words = outside.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+        let pairs = words.windows(2).filter(|pair| COMPARISONS.contains(&pair[1]));
+        let is_name = |word: &&str| !word.starts_with(|c: char| c.is_ascii_digit());
+        let is_constant = |word: &&str| ["true", "false", "null"].contains(word);
+        let found = pairs.map(|pair| pair[0]).filter(|word| is_name(word) && !is_constant(word));
+        names.extend(found.map(str::to_owned));
+    }
+    names
 }
 
 /// An index, by its name.
@@ -382,6 +393,7 @@ mod tests {
             r#"name = "A", keys = "Town:String!, LastName?", include = "*""#,
             r#"name = "A", keys = "PartitionKey,Timestamp,RowKey", include = "Town, LastName""#,
             r#"name = "A", keys = "EntityType", filter = "Town eq 'Email' and LastName gt 'A'""#,
+            r#"name = "A", keys = "Town", filter = "guid'ab' lt Town or 'a eq b' ne Town or 5 eq Town""#,
         ] {
             assert_eq!(refusal(known, ""), None, "{known}");
         }
@@ -390,6 +402,7 @@ mod tests {
             (r#"name = "A", keys = "Town,Country""#, "Country"),
             (r#"name = "A", keys = "Town", include = "Id""#, "Id"),
             (r#"name = "A", keys = "EntityVersion""#, "EntityVersion"),
+            (r#"name = "A", keys = "Town", filter = "Town gt 'x' and (town eq 'y')""#, "town"),
         ] {
             let why = refusal(index, "").unwrap();
             assert!(why.starts_with(&format!("no property is stored as {name};")), "{why}");
