@@ -214,6 +214,21 @@ async fn messages_before_a_mark_that_is_wrong_are_found_when_they_are_counted() 
     }
 }
 
+/// Also where nobody has passed it since it expired: its age would grow for ever in the metrics.
+#[tokio::test]
+async fn what_is_swept_is_not_the_oldest_any_more() {
+    let world = World::new().await;
+    world.put("expires", 0, Some(20)).await;
+    world.time.advance(SECOND);
+    let stays = world.put("stays", 0, None).await;
+    world.queues.tidy(|| false).await.unwrap();
+    let live = world.live().await;
+    assert!(live.oldest().unwrap().0 < stays.inserted.0);
+    world.time.advance(640 * SECOND);
+    world.queues.tidy(|| false).await.unwrap();
+    assert!(live.oldest().unwrap().0 >= stays.inserted.0);
+}
+
 /// All queues are looked at, also those that nobody gets messages from: what is kept of them is little.
 #[tokio::test]
 async fn tidying_makes_one_message_ready() {

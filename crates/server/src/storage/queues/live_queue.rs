@@ -326,6 +326,8 @@ impl LiveQueue {
     pub(super) fn swept_all(&self, removed: Moment, next_expiry: Moment) {
         let mut head = self.head();
         head.expired = head.expired.filter(|expired| expired.last > removed);
+        // Those that nobody has passed since they expired.
+        head.ready.retain(|candidate| candidate.expires > removed);
         head.next_expiry = next_expiry.min(head.next_expiry_since);
     }
 
