@@ -115,6 +115,10 @@ impl Candidate {
         &self.schema.indexes()[self.place]
     }
 
+    pub(super) fn is_same_index(&self, other: &Self) -> bool {
+        self.place == other.place
+    }
+
     pub(super) fn is_covering(&self) -> bool {
         self.coverage != Coverage::Keys
     }
@@ -206,7 +210,10 @@ fn branches(schema: &Arc<Schema>, wanted: Wanted<'_>) -> Option<Vec<Candidate>> 
         other => std::slice::from_ref(other),
     };
     let of_term = |term: &Expr| match term {
-        Expr::Or(branches) => branches.iter().map(|it| of_branch(schema, it, wanted)).collect(),
+        // Each has a range at least, or nothing to find.
+        Expr::Or(branches) if branches.len() <= RANGES_MAX => {
+            branches.iter().map(|it| of_branch(schema, it, wanted)).collect()
+        }
         _ => None,
     };
     let found: Vec<Vec<Vec<Candidate>>> = terms.iter().filter_map(of_term).collect();
@@ -221,13 +228,16 @@ fn branches(schema: &Arc<Schema>, wanted: Wanted<'_>) -> Option<Vec<Candidate>> 
     best_of(&|it| it.access.is_ordered()).or_else(|| best_of(&|_| true))
 }
 
-/// What serves a branch, the best first; `None` if nothing does.
+/// What serves a branch best, and what does in order, if that is another; `None` if nothing does.
 fn of_branch(schema: &Arc<Schema>, branch: &Expr, wanted: Wanted<'_>) -> Option<Vec<Candidate>> {
     let places = mentioned(schema, branch).into_iter();
     let mut all: Vec<_> =
         places.filter_map(|place| candidate(schema, place, branch, wanted).ok()).collect();
     all.sort_by_key(Candidate::rank);
-    (!all.is_empty()).then_some(all)
+    let mut all = all.into_iter();
+    let best = all.next()?;
+    let ordered = (!best.access.is_ordered()).then(|| all.find(|it| it.access.is_ordered()));
+    Some(std::iter::once(best).chain(ordered.flatten()).collect())
 }
 
 fn coverage(definition: &IndexDefinition, wanted: Wanted<'_>) -> Coverage {

@@ -49,23 +49,25 @@ pub(crate) fn choose(
             branches.clear();
         }
     }
-    // Rows between two spans are read as well, and how many they are decides when two sides are compared with a scan.
-    let may_intersect = !query.is_restricted || query.spans.len() == 1;
     let mut best = whole.into_iter();
     let used = IndexUse { not_used, ..IndexUse::default() };
     let way = match best.next() {
         None if branches.is_empty() => return Err(used),
         None if is_ordered(&branches) => Way::Ordered(branches, None),
         Some(first) if first.access.is_ordered() => {
-            let is_other_side = |it: &Candidate| it.access.is_ordered() && it.narrows(&first);
-            let second = best.find(|it| may_intersect && is_other_side(it));
+            let second = best.find(|it| it.access.is_ordered() && it.narrows(&first));
             Way::Ordered(vec![first], second)
         }
         first => {
             let whole = first.into_iter().chain(best).take(SORTED_MAX).map(|it| vec![it]);
             let mut sorted: Vec<_> = whole.collect();
             if !is_ordered(&branches) {
-                sorted.push(std::mem::take(&mut branches));
+                let branches = std::mem::take(&mut branches);
+                // The ranges of one index for all branches are those that it is tried with anyway.
+                let is_tried = |it: &Candidate| sorted.iter().any(|all| all[0].is_same_index(it));
+                if sorted.len() < SORTED_MAX && !branches.iter().all(is_tried) {
+                    sorted.push(branches);
+                }
             }
             Way::Sorted(sorted, branches)
         }

@@ -18,12 +18,10 @@ const COMPARED_ROWS_MAX: u64 = 512;
 /// Rows that are scanned at a time while that is cheaper.
 const SCAN_ROWS_MAX: u64 = 4096;
 /// Rows that are scanned between two comparisons, more each time: to read entries that show what a scan is better for costs
-/// up to as much as the rows themselves.
+/// up to as much as the rows themselves. Never all that there are, as long as a value may only be common among those read so far.
 const UNCOMPARED_ROWS: u64 = 3 * COMPARED_ROWS_MAX;
 const UNCOMPARED_GROWTH: u64 = 8;
-/// What would be more is the rest of the page: a scan without an end in between is read by several threads, and the next
-/// page begins with the index again.
-const UNCOMPARED_ROWS_MAX: u64 = UNCOMPARED_GROWTH * UNCOMPARED_ROWS;
+const UNCOMPARED_ROWS_MAX: u64 = 64 * UNCOMPARED_ROWS;
 
 /// One look-up costs as much as this many rows of a scan.
 const ROWS_PER_LOOK_UP: u64 = 13;
@@ -116,16 +114,18 @@ pub(super) enum Stretch {
 pub(super) struct ScanSteps {
     rows: u64,
     uncompared: u64,
+    /// Whether the build has found a value that a scan is better for, among all entities of the table.
+    is_common: bool,
 }
 
 impl ScanSteps {
-    pub(super) fn first(rows: u64) -> Self {
-        Self { rows, uncompared: UNCOMPARED_ROWS }
+    pub(super) fn first(rows: u64, is_common: bool) -> Self {
+        Self { rows, uncompared: UNCOMPARED_ROWS, is_common }
     }
 
     /// Before many ranges are read.
     pub(super) fn before(ranges: usize) -> Self {
-        Self::first(COMPARED_ROWS_SHARE * ranges as u64)
+        Self::first(COMPARED_ROWS_SHARE * ranges as u64, false)
     }
 
     pub(super) fn rows(&self) -> u64 {
@@ -153,9 +153,13 @@ impl ScanSteps {
         if rows < COMPARED_ROWS_MAX {
             return Stretch::Nothing;
         }
-        let uncompared = self.uncompared;
-        self.uncompared = UNCOMPARED_GROWTH * uncompared;
-        if uncompared > UNCOMPARED_ROWS_MAX { Stretch::Rest } else { Stretch::Rows(uncompared) }
+        if self.is_common && self.uncompared > UNCOMPARED_ROWS {
+            // A scan without an end in between is read by several threads. The next page begins with the index again.
+            return Stretch::Rest;
+        }
+        let rows = self.uncompared;
+        self.uncompared = (UNCOMPARED_GROWTH * rows).min(UNCOMPARED_ROWS_MAX);
+        Stretch::Rows(rows)
     }
 }
 
@@ -168,12 +172,11 @@ fn is_sure(rows: u64, matches: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Or a long table would be read in many steps, by one thread and with entries in between.
-    #[test]
-    fn a_scan_that_is_better_again_and_again_reads_the_rest() {
-        let mut steps = ScanSteps::first(COMMON_FIRST_COMPARISON * COMPARED_ROWS_SHARE);
+    /// Rows that are scanned, and how often entries are read meanwhile, until there is nothing more to compare.
+    fn compared(is_common: bool, rows_max: u64) -> (u64, u64) {
+        let mut steps = ScanSteps::first(COMMON_FIRST_COMPARISON * COMPARED_ROWS_SHARE, is_common);
         let (mut scanned, mut compared) = (0, 0);
-        loop {
+        while scanned < rows_max {
             let rows = steps.rows();
             scanned += rows;
             compared += 1;
@@ -183,6 +186,21 @@ mod tests {
                 Stretch::Rest => break,
             }
         }
-        assert!(scanned <= 16 * 1024 && compared <= 8, "{scanned} rows, {compared} comparisons");
+        (scanned, compared)
+    }
+
+    /// Or a long table would be read in many steps, by one thread and with entries in between.
+    #[test]
+    fn a_value_that_is_common_everywhere_is_soon_left_to_a_scan() {
+        let (scanned, compared) = compared(true, u64::MAX);
+        assert!(scanned <= 4096 && compared <= 6, "{scanned} rows, {compared} comparisons");
+    }
+
+    /// A value may be common at the begin of the table and rare behind it.
+    #[test]
+    fn other_values_are_compared_ever_more_seldom_and_again() {
+        let (_, compared_first) = compared(false, 100_000);
+        let (_, compared_later) = compared(false, 1_000_000);
+        assert!(compared_first <= 8 && compared_later > 10, "{compared_first}, {compared_later}");
     }
 }

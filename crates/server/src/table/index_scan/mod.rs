@@ -261,7 +261,7 @@ impl<R: Reader> Run<'_, R> {
                     Some(second) => second.is_covering(),
                     None => is_covering,
                 };
-                let steps = ScanSteps::first(comparisons.rows());
+                let steps = ScanSteps::first(comparisons.rows(), is_common);
                 self.scan_while_cheaper(&mut entries, steps, rows_per_entry(is_covering)).await?;
                 comparisons.done(so_far);
             }
@@ -303,6 +303,8 @@ impl<R: Reader> Run<'_, R> {
         while !self.is_done() {
             let (rows, matches) = self.scan(steps.rows()).await?;
             if matches * rows_per_match < rows {
+                // The index goes on: it was not given up, but compared.
+                self.work.rows_scanned -= rows;
                 break;
             }
             steps.grow();
