@@ -1,8 +1,8 @@
 //! The embedded engine: a folder on this machine, kept by fjall, written by one thread at a time.
 //!
 //! fjall gives the log-structured tree; what it does not give is here: group commit ([`commit`]), a folder that says what
-//! it is and recovery from a torn journal tail ([`files`]), compaction that leaves the cores alone and space that comes
-//! back when a range is dropped ([`store`], the only room that calls fjall).
+//! it is and recovery from a torn journal tail ([`files`]), compaction that leaves the cores alone ([`store`], the only
+//! room that calls fjall) and space that comes back when a range is dropped ([`drop_range`]).
 //!
 //! Reads by key run where they are called: they touch memory, or one block of one file. So do the first rows of a scan
 //! ([`scan`]); the rest goes to a bounded pool. Writes go through one queue to one thread; whoever commits holds the
