@@ -1,6 +1,10 @@
 //! `tavola index` as scripts use it: its arguments, what it prints, its exit codes, and where its connection comes from.
 
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use serde_json::{Value, json};
 use tavola_wire::auth::AccountKey;
@@ -29,8 +33,44 @@ fn connection(client: &Client) -> String {
 
 /// `tavola index`, with the connection in the environment.
 fn run(client: &Client, arguments: &[&str]) -> Ran {
+    run_with(connection(client), arguments)
+}
+
+fn run_with(connection: String, arguments: &[&str]) -> Ran {
     let launch = Launch::new().arg("index").args(arguments.iter().copied());
-    ran(&launch.env("AZURE_STORAGE_CONNECTION_STRING", connection(client)))
+    ran(&launch.env("AZURE_STORAGE_CONNECTION_STRING", connection))
+}
+
+/// A way to the server that answers one reading, and none after it: whoever waits for something does so for ever.
+fn answers_one_reading(server: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        let readings = Arc::new(AtomicUsize::new(0));
+        for stream in listener.incoming() {
+            let (stream, readings) = (stream.expect("a connection"), Arc::clone(&readings));
+            thread::spawn(move || pass_on(stream, server, &readings));
+        }
+    });
+    address
+}
+
+fn pass_on(mut stream: TcpStream, server: SocketAddr, readings: &AtomicUsize) -> io::Result<()> {
+    let mut behind = TcpStream::connect(server)?;
+    let (mut answers, mut back) = (behind.try_clone()?, stream.try_clone()?);
+    thread::spawn(move || io::copy(&mut answers, &mut back));
+    let mut buffer = [0; 16 * 1024];
+    loop {
+        let length = stream.read(&mut buffer)?;
+        let request = &buffer[..length];
+        let is_reading = request.starts_with(b"GET ");
+        if length == 0 {
+            return Ok(());
+        }
+        if !is_reading || readings.fetch_add(1, Ordering::SeqCst) == 0 {
+            behind.write_all(request)?;
+        }
+    }
 }
 
 #[track_caller]
@@ -63,15 +103,21 @@ fn exit_codes_tell_failures_from_misuse() {
 #[test]
 fn waiting_has_an_end_and_no_number_is_too_long() {
     let (client, table) = people();
+    // Both read the index once before they wait.
+    let never = |arguments: &[&str]| {
+        let server = client.server().address();
+        let stuck = answers_one_reading(server).to_string();
+        run_with(connection(&client).replace(&server.to_string(), &stuck), arguments)
+    };
     let create = ["create", &table, "ByTown", "--keys", "Town", "--wait", "--timeout"];
-    let too_late = run(&client, &[&create[..], &["0"]].concat());
+    let too_late = never(&[&create[..], &["0"]].concat());
     assert_eq!(too_late.code, Some(1));
     assert!(too_late.stderr.contains("still being built"), "{too_late:?}");
     // It is built all the same.
     wait_for(&client, &table, "ByTown", "Readable");
     let longest = u64::MAX.to_string();
     done(&client, &[&create[..], &[&longest]].concat());
-    let too_late = run(&client, &["verify", &table, "ByTown", "--timeout", "0"]);
+    let too_late = never(&["verify", &table, "ByTown", "--timeout", "0"]);
     assert_eq!(too_late.code, Some(1));
     assert!(too_late.stderr.contains("still running"), "{too_late:?}");
     let verified = done(&client, &["verify", &table, "ByTown", "--timeout", &longest]);
