@@ -116,16 +116,6 @@ impl ServiceProperties {
         write_close(&mut out, ROOT);
         out
     }
-
-    /// Writes the body for versions before 2013-08-15: one `Metrics` element, no CORS.
-    pub fn to_legacy_xml(&self) -> String {
-        let mut out = [BYTE_ORDER_MARK, DECLARATION].concat();
-        write_open(&mut out, ROOT);
-        self.logging.write(&mut out);
-        self.hour_metrics.write(&mut out, "Metrics");
-        write_close(&mut out, ROOT);
-        out
-    }
 }
 
 impl ServicePropertiesUpdate {
@@ -549,12 +539,10 @@ mod tests {
     }
 
     #[test]
-    fn the_legacy_form_has_one_metrics_element() {
+    fn old_versions_have_one_metrics_element() {
         let metrics = "<Metrics><Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Metrics>";
         let properties = parse(metrics).unwrap().apply(&ServiceProperties::default());
         assert_eq!(properties.hour_metrics, Metrics::default());
-        assert!(properties.to_legacy_xml().contains(metrics));
-        assert!(!properties.to_legacy_xml().contains("Cors"));
         let both = metrics.to_owned() + &metrics.replace("Metrics>", "HourMetrics>");
         assert_invalid(parse(&both), "both names");
     }
