@@ -53,6 +53,15 @@ impl IndexStatistics {
         self.rows.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Of one value of the first part on the average, if the build has met any.
+    pub(crate) fn entries_of_a_value(&self) -> Option<u64> {
+        self.entries().checked_div(self.distinct.load(Ordering::Relaxed))
+    }
+
     /// Whether a value that the build has met has one in so many entities, or more.
     pub(crate) fn has_common_value(&self, one_in: u64) -> bool {
         let largest = self.largest.load(Ordering::Relaxed);
@@ -233,5 +242,14 @@ mod tests {
         assert_eq!((statistics.get().rows, statistics.get().entries), (27, 27));
         statistics.note_changes_beside_build(b"g", 1, 1);
         assert_eq!(statistics.get().rows, 28);
+    }
+
+    #[test]
+    fn a_value_has_as_many_entries_as_the_others() {
+        let statistics = IndexStatistics::default();
+        statistics.set(&BuildRecord { entries: 30, ..BuildRecord::default() });
+        assert_eq!(statistics.entries_of_a_value(), None);
+        statistics.set(&BuildRecord { entries: 30, distinct: 10, ..BuildRecord::default() });
+        assert_eq!(statistics.entries_of_a_value(), Some(3));
     }
 }

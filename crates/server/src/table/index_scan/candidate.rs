@@ -2,14 +2,14 @@
 //!
 //! There is no cost model: a unique index whose parts are all compared for equality comes first, then more leading parts
 //! that are, then rows that are in the order of entity keys, then what is between two values before what is on one side of
-//! one, and that before what `ne` leaves, then rows that need no look-up, then partial indexes, then fewer ranges. What this
-//! does not foresee is noticed while the rows are read.
+//! one, and that before what `ne` leaves, then rows that need no look-up, then partial indexes, then fewer intervals,
+//! then fewer rows for a value, then fewer ranges. What this does not foresee is noticed while the rows are read.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use tavola_wire::explain::{NO_INDEX, Reason};
-use tavola_wire::table::filter::Expr;
+use tavola_wire::table::filter::{Expr, QueryKind};
 use tavola_wire::table::index::{Access, Include, IndexDefinition, NotUsable, RANGES_MAX};
 use tavola_wire::table::json::EntityFormat;
 use tavola_wire::table::negotiate::MetadataLevel;
@@ -24,6 +24,8 @@ pub(super) struct Candidate {
     place: usize,
     pub access: Arc<Access>,
     pub coverage: Coverage,
+    /// How many rows it is likely to find, to the power of two.
+    size: u32,
 }
 
 /// What of an answer an index row has.
@@ -41,8 +43,12 @@ pub(super) enum Coverage {
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'q> {
     pub filter: &'q Expr,
+    /// What the spans of the query are.
+    pub kind: QueryKind,
     pub format: &'q EntityFormat,
     pub hint: Hint<'q>,
+    /// Whether nothing may depend on rows outside the spans.
+    pub is_restricted: bool,
 }
 
 /// Which index the client wants.
@@ -148,7 +154,7 @@ impl Candidate {
         let is_unique = definition.unique && access.leading_points == definition.keys.len();
         let points = (Reverse(is_unique), Reverse(access.leading_points));
         let order = (points, Reverse(access.is_ordered()));
-        let ranges = (access.intervals, access.ranges.len());
+        let ranges = (access.intervals, self.size, access.ranges.len());
         let rows = (Reverse(self.is_covering()), Reverse(self.is_partial()));
         (order, access.width, rows, ranges)
     }
@@ -199,8 +205,30 @@ fn candidate(
     if !wanted.hint.allows(index) {
         return Err(Some(Reason::Hint));
     }
+    if !wanted.hint.is_forced() && !leaves_out(&index.definition, &access, wanted.kind) {
+        return Err(None);
+    }
     let coverage = coverage(&index.definition, wanted);
-    Ok(Candidate { schema: schema.clone(), place, access: Arc::new(access), coverage })
+    let size = if wanted.is_restricted { 0 } else { size(index, &access) };
+    Ok(Candidate { schema: schema.clone(), place, access: Arc::new(access), coverage, size })
+}
+
+/// Whether the index may leave out entities that are in the spans.
+fn leaves_out(definition: &IndexDefinition, access: &Access, kind: QueryKind) -> bool {
+    let is_in_spans = |place: usize| match &*definition.keys[place].property {
+        "PartitionKey" => true,
+        // Within one partition.
+        "RowKey" => kind < QueryKind::TableScan,
+        _ => false,
+    };
+    definition.filter.is_some() || access.compares_beside(is_in_spans)
+}
+
+/// The build has counted how many values the first part has.
+fn size(index: &Index, access: &Access) -> u32 {
+    let statistics = &index.statistics;
+    let of_a_value = statistics.entries_of_a_value().filter(|_| access.leading_points > 0);
+    of_a_value.unwrap_or_else(|| statistics.entries()).checked_ilog2().unwrap_or_default()
 }
 
 /// An access for each branch of the first `or` that has one; of an `or` whose branches all are in order if there is one.
@@ -275,7 +303,7 @@ fn shown_properties(format: &EntityFormat) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use tavola_wire::table::filter::parse;
+    use tavola_wire::table::filter::{Plan, parse};
 
     use super::super::tests_support::{candidates, schema, schema_of};
     use super::*;
@@ -315,6 +343,25 @@ mod tests {
         }
     }
 
+    /// An index that says no more than the keys do is longer than what they say.
+    #[test]
+    fn an_index_leaves_out_what_the_spans_do_not() {
+        let both = [("PartitionKey,Email", ""), ("RowKey,Email", "*")];
+        let partition = "PartitionKey eq 'p'";
+        for filter in [
+            &format!("{partition} and Age eq 5"),
+            &format!("{partition} and RowKey gt 'r' and Age eq 5"),
+            &format!("{partition} and (Email eq 'e' or Age eq 5)"),
+            "PartitionKey gt 'p' and Age eq 5",
+        ] {
+            assert_eq!(ranked(&both, filter), [""; 0], "{filter}");
+        }
+        let mail = ranked(&both, &format!("{partition} and Email eq 'e'"));
+        assert_eq!(mail, ["PartitionKey,Email"]);
+        // Rows of all partitions are not within one span.
+        assert_eq!(ranked(&both, "RowKey eq 'r' and Age eq 5"), ["RowKey,Email"]);
+    }
+
     #[test]
     fn a_unique_index_comes_first() {
         let definitions = [("Town,Name,Age", false), ("Email", true), ("Town", true)];
@@ -351,7 +398,9 @@ mod tests {
     fn branches_of(schema: &Arc<Schema>, filter: &str) -> Vec<Candidate> {
         let format = EntityFormat::new(MetadataLevel::None, "", "", "t", None).unwrap();
         let filter = parse(filter).unwrap();
-        let wanted = Wanted { filter: &filter, format: &format, hint: Hint::Any };
+        let kind = Plan::new(&filter).kind;
+        let (hint, is_restricted) = (Hint::Any, false);
+        let wanted = Wanted { filter: &filter, kind, format: &format, hint, is_restricted };
         Candidates::find(schema, wanted).branches
     }
 
@@ -391,6 +440,7 @@ mod tests {
             place,
             access: Arc::new(definitions[place].access(&parse("false").unwrap()).unwrap()),
             coverage: Coverage::Keys,
+            size: 0,
         });
         let all: Vec<_> = candidates.collect();
         let [both, town, open, local, age, email] = &all[..] else { panic!("{all:?}") };

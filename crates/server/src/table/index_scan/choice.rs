@@ -38,7 +38,8 @@ pub(crate) fn choose(
         // A full key is found at once.
         Hint::Any if query.kind == QueryKind::Point => Candidates::default(),
         hint => {
-            let wanted = Wanted { filter: query.filter, format, hint };
+            let IndexQuery { filter, kind, is_restricted, .. } = *query;
+            let wanted = Wanted { filter, kind, format, hint, is_restricted };
             Candidates::find(&table.schema, wanted)
         }
     };

@@ -58,6 +58,14 @@ pub(super) struct Work {
 }
 
 impl Work {
+    /// What it came to since then.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            look_ups: self.look_ups - before.look_ups,
+            rows_scanned: self.rows_scanned - before.rows_scanned,
+        }
+    }
+
     /// Whether the scan did more of it than the index, of which so many rows were passed: to compare takes a few rows for each
     /// look-up, and whoever scans more has given the index up.
     pub(super) fn is_scan_most(self, entries: u64) -> bool {
@@ -96,8 +104,13 @@ impl Comparisons {
         (COMPARED_ROWS_SHARE * self.gap).min(COMPARED_ROWS_MAX)
     }
 
-    pub(super) fn done(&mut self, look_ups: u64) {
-        self.gap = (GROWTH * self.gap).min(COMPARISON_GAP_MAX);
+    /// So many rows were scanned. Where a scan was better for long, it will be again: entities that lie close together come in
+    /// groups.
+    pub(super) fn done(&mut self, look_ups: u64, rows: u64) {
+        self.gap = match rows > COMPARED_ROWS_MAX {
+            true => COMMON_FIRST_COMPARISON,
+            false => (GROWTH * self.gap).min(COMPARISON_GAP_MAX),
+        };
         self.next = look_ups + self.gap;
     }
 }
@@ -171,6 +184,21 @@ fn is_sure(rows: u64, matches: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of a list of values, each of which has its rows in one place, only the first few would be scanned.
+    #[test]
+    fn where_a_scan_was_better_it_is_soon_compared_again() {
+        let mut comparisons = Comparisons::new(false, false);
+        let mut look_ups = 0;
+        let mut gap = |rows| {
+            let before = comparisons.next();
+            look_ups = before;
+            comparisons.done(look_ups, rows);
+            comparisons.next() - before
+        };
+        assert_eq!([gap(128), gap(512), gap(512)], [256, 1024, 4096]);
+        assert_eq!([gap(1000), gap(1000), gap(128)], [4, 4, 16]);
+    }
 
     /// Rows that are scanned, and how often entries are read meanwhile, until there is nothing more to compare.
     fn compared(is_common: bool, rows_max: u64) -> (u64, u64) {

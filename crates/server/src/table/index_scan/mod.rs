@@ -20,12 +20,13 @@ mod sorted;
 mod spans;
 #[cfg(test)]
 mod tests_support;
+mod unordered;
 
-use std::sync::Arc;
+use std::borrow::Cow;
 use std::time::Instant;
 
 use tavola_engine::{Engine, Reader, Visitor, successor};
-use tavola_wire::explain::{How, Reason};
+use tavola_wire::explain::How;
 use tavola_wire::table::filter::{QueryKind, Span};
 
 use self::base::{scan_rest, scan_rows};
@@ -38,7 +39,7 @@ use self::cost::{
 };
 use self::entry::Entry;
 use self::ordered::{Merged, Next, Ordered, ReadAhead};
-use self::sorted::{Pass, PassLimits, rows_worth};
+use self::unordered::Ahead;
 use super::entity_page::Page;
 use crate::context::RequestContext;
 use crate::error::{Result, engine_error};
@@ -53,18 +54,10 @@ pub(crate) use self::orphan::report_orphan;
 
 /// Rows of a bounded range in one partition that are read before an index is thought of.
 const RANGE_ROWS: u64 = 1000;
-/// Rows of a partition that are read before a long range of an index is.
-const PARTITION_ROWS: u64 = 1000;
-/// Rows of an unordered range that are passed before a partition is read.
-const SHORT_RANGE_ROWS: u64 = 256;
 /// Ranges that are read without comparing them with a scan first.
 const RANGES_UNCOMPARED: usize = 16;
 /// Look-ups between two moments at which other requests of the thread get their turn.
 const LOOK_UPS_PER_YIELD: u64 = 32;
-/// Passes over an unordered range for one page.
-const PASSES_MAX: usize = 3;
-/// Rows that a table is taken to have if that is not known: what was counted before a crash may be lost.
-const ROWS_UNTOLD: u64 = 100_000;
 
 /// Fills the page. Index rows and entities are read from one state.
 pub(crate) async fn fill(
@@ -83,6 +76,7 @@ pub(crate) async fn fill(
         query,
         entity_keys: table.keys(),
         from: query.spans.first().map_or_else(Vec::new, |span| span.start.clone()),
+        spans: Cow::Borrowed(query.spans),
         is_at_end: query.spans.is_empty(),
         page: Some(page),
         used,
@@ -118,6 +112,8 @@ struct Run<'r, R> {
     entity_keys: EntityKeys,
     /// All entities before this one have been looked at.
     from: Vec<u8>,
+    /// Those of the query, as far as any entity may match.
+    spans: Cow<'r, [Span]>,
     /// Whether there are no more.
     is_at_end: bool,
     /// Lent to scans.
@@ -179,7 +175,7 @@ impl<R: Reader> Run<'_, R> {
     async fn scan_rest(&mut self) -> Result<()> {
         let page = self.page.take().expect("it is here between scans");
         let before = page.examined();
-        let (reader, spans) = (self.reader, self.query.spans);
+        let (reader, spans) = (self.reader, &self.spans);
         let page = scan_rest(reader, self.entity_keys, spans, &self.from, page).await?;
         self.note_scanned(page.examined() - before);
         self.page = Some(page);
@@ -191,9 +187,9 @@ impl<R: Reader> Run<'_, R> {
     async fn scan(&mut self, rows_max: u64) -> Result<(u64, u64)> {
         let page = self.page.take().expect("it is here between scans");
         let before = (page.examined(), page.returned());
+        let (reader, spans) = (self.reader, &self.spans);
         let (page, next) =
-            scan_rows(self.reader, self.entity_keys, self.query.spans, &self.from, rows_max, page)
-                .await?;
+            scan_rows(reader, self.entity_keys, spans, &self.from, rows_max, page).await?;
         let (rows, matches) = (page.examined() - before.0, page.returned() - before.1);
         self.note_scanned(rows);
         self.page = Some(page);
@@ -228,7 +224,8 @@ impl<R: Reader> Run<'_, R> {
         self.note(if ranges > 1 { How::Merged } else { How::Ordered }, candidates);
         let is_compared = !self.query.hint.is_forced();
         if ranges > RANGES_UNCOMPARED && is_compared {
-            self.scan_before(ranges, rows_per_entry(is_covering)).await?;
+            // They cost as many look-ups before the first entity is found: where there are matches enough, a page is sooner full.
+            self.scan_while_full(ScanSteps::before(ranges), rows_per_entry(is_covering)).await?;
         }
         let mut comparisons = Comparisons::new(is_covering, is_common);
         // What two sides have in common may be far between.
@@ -262,8 +259,10 @@ impl<R: Reader> Run<'_, R> {
                     None => is_covering,
                 };
                 let steps = ScanSteps::first(comparisons.rows(), is_common);
-                self.scan_while_cheaper(&mut entries, steps, rows_per_entry(is_covering)).await?;
-                comparisons.done(so_far);
+                let ahead = Ahead::Ordered(&mut entries);
+                let rows_per_entry = rows_per_entry(is_covering);
+                let rows = self.scan_while_cheaper(ahead, steps, rows_per_entry).await?;
+                comparisons.done(so_far, rows);
             }
         }
         self.note_second(&entries, second);
@@ -271,15 +270,26 @@ impl<R: Reader> Run<'_, R> {
         Ok(())
     }
 
-    /// Whether the build has found a value that so many entities have that a scan may be better. Of two sides, the one that
-    /// ends within a batch is used alone.
+    /// Whether the build has found a value that so many entities have that a scan may be better, or all of a list of values. Of
+    /// two sides, the one that ends within a batch is used alone.
     fn has_common_value(&self, candidates: &[Candidate], is_covering: bool) -> bool {
+        if self.query.is_restricted {
+            return false;
+        }
         let one_in = cost::common_one_in(is_covering);
         // The build counts values of the first part.
-        let has_common_value = |it: &Candidate| {
-            it.index().definition.keys.len() == 1 && it.index().statistics.has_common_value(one_in)
-        };
-        !self.query.is_restricted && candidates.iter().any(has_common_value)
+        let single = candidates.iter().filter(|it| it.index().definition.keys.len() == 1);
+        let (mut values, mut entries) = (0, 0);
+        for it in single {
+            let statistics = &it.index().statistics;
+            values += it.access.intervals as u64;
+            entries += it.access.intervals as u64 * statistics.entries_of_a_value().unwrap_or(0);
+            let is_common_list = values > 1 && entries * one_in > statistics.rows();
+            if statistics.has_common_value(one_in) || is_common_list {
+                return true;
+            }
+        }
+        false
     }
 
     /// What the second side was good for.
@@ -297,14 +307,14 @@ impl<R: Reader> Run<'_, R> {
         }
     }
 
-    /// Many ranges cost as many look-ups before the first entity is found: where there are matches enough, a page is sooner full.
-    async fn scan_before(&mut self, ranges: usize, rows_per_match: u64) -> Result<()> {
-        let mut steps = ScanSteps::before(ranges);
+    /// Reads in order for as long as there are so many matches that an index would not find them sooner.
+    async fn scan_while_full(&mut self, mut steps: ScanSteps, rows_per_match: u64) -> Result<()> {
         while !self.is_done() {
+            let scanned_before = self.work.rows_scanned;
             let (rows, matches) = self.scan(steps.rows()).await?;
             if matches * rows_per_match < rows {
                 // The index goes on: it was not given up, but compared.
-                self.work.rows_scanned -= rows;
+                self.work.rows_scanned = scanned_before;
                 break;
             }
             steps.grow();
@@ -313,13 +323,14 @@ impl<R: Reader> Run<'_, R> {
     }
 
     /// Reads in order for as long as that gets on sooner than look-ups do: as long as there are more entries among the rows
-    /// than could be looked up in that time, be they matches or not.
+    /// than could be looked up in that time, be they matches or not. Answers how many rows were read.
     async fn scan_while_cheaper(
         &mut self,
-        entries: &mut Ordered<'_>,
+        mut ahead: Ahead<'_, '_>,
         mut steps: ScanSteps,
         rows_per_entry: u64,
-    ) -> Result<()> {
+    ) -> Result<u64> {
+        let scanned_before = self.work.rows_scanned;
         while !self.is_done() {
             let begin = self.from.clone();
             let (rows, matches) = self.scan(steps.rows()).await?;
@@ -333,7 +344,7 @@ impl<R: Reader> Run<'_, R> {
                 continue;
             }
             let passed_max = rows_passed_meanwhile(rows);
-            if !entries.has(enough, passed_max, self.reader, &begin, &self.from).await? {
+            if !ahead.has(enough, passed_max, self.reader, &begin, &self.from).await? {
                 break;
             }
             match steps.told_by_entries(rows, matches) {
@@ -342,110 +353,7 @@ impl<R: Reader> Run<'_, R> {
                 Stretch::Rest => self.scan_rest().await?,
             }
         }
-        Ok(())
-    }
-
-    /// Whether one of them was short enough.
-    async fn first_sorted(&mut self, all: &[Vec<Candidate>]) -> Result<bool> {
-        if self.query.kind == QueryKind::PartitionScan && !self.query.hint.is_forced() {
-            // A short range is passed at once; a small partition is read sooner than a long one.
-            if self.may_be_short(&all[0], SHORT_RANGE_ROWS)
-                && self.passes(&all[0], SHORT_RANGE_ROWS).await?
-            {
-                return Ok(true);
-            }
-            self.scan(PARTITION_ROWS).await?;
-        }
-        for candidates in all {
-            if self.is_done() || self.sorted(candidates).await? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Whether the ranges of these were short enough for what they may find together.
-    async fn sorted(&mut self, candidates: &[Candidate]) -> Result<bool> {
-        if self.query.hint.is_forced() {
-            return self.passes(candidates, u64::MAX).await;
-        }
-        let rows = match candidates[0].index().statistics.rows() {
-            0 => ROWS_UNTOLD,
-            rows => rows,
-        };
-        let rows_max = rows_worth(self.query.top, rows);
-        let is_short =
-            self.may_be_short(candidates, rows_max) && self.passes(candidates, rows_max).await?;
-        if !is_short {
-            for candidate in candidates {
-                let reason = (candidate.index().name.clone(), Reason::TooWide);
-                if !self.used.not_used.contains(&reason) {
-                    self.used.not_used.push(reason);
-                }
-            }
-        }
-        Ok(is_short)
-    }
-
-    /// Whether their ranges are not known to have more rows than these.
-    fn may_be_short(&self, candidates: &[Candidate], rows_max: u64) -> bool {
-        let wide_ranges = &self.context.state.workload.wide_ranges;
-        let rows_of =
-            |it: &Candidate| wide_ranges.rows(self.table.id, it.index().number, &it.access.ranges);
-        candidates.iter().map(rows_of).fold(0, u64::saturating_add) <= rows_max
-    }
-
-    /// Shows the entities of their ranges, unless these have more rows than so many or take too long. Whether it did.
-    async fn passes(&mut self, candidates: &[Candidate], rows_max: u64) -> Result<bool> {
-        let state = self.context.state;
-        let spans: Arc<[Span]> = self.query.spans.into();
-        for _ in 0..PASSES_MAX {
-            if self.is_done() {
-                break;
-            }
-            let now = Instant::now();
-            let limits = PassLimits {
-                from: self.from.clone(),
-                entries: self.query.top,
-                rows_max,
-                // The rest is for the scan that then comes.
-                deadline: now + self.deadline().saturating_duration_since(now) / 2,
-            };
-            let memory = state.memory_budget.reservation();
-            let keys = |number| self.index_keys(number);
-            let (pass, passed) =
-                sorted::pass(self.reader, candidates, keys, &spans, limits, memory).await?;
-            self.used.entries += passed;
-            let (entries, is_all, _memory) = match pass {
-                Pass::Found { entries, is_all, memory } => (entries, is_all, memory),
-                Pass::TooWide(wide) => {
-                    for (candidate, wide) in candidates.iter().zip(wide) {
-                        let (table, index) = (self.table.id, candidate.index().number);
-                        let ranges = &candidate.access.ranges[..wide.ranges];
-                        state.workload.wide_ranges.remember(table, index, ranges, wide.rows);
-                    }
-                    return Ok(false);
-                }
-                Pass::Late => return Ok(false),
-            };
-            self.note(How::Sorted, candidates);
-            self.show_all(entries).await?;
-            self.is_at_end |= is_all && !self.is_done();
-        }
-        Ok(true)
-    }
-
-    async fn show_all(&mut self, entries: Vec<Entry>) -> Result<()> {
-        for (number, entry) in (1..).zip(entries) {
-            self.show(entry).await?;
-            if self.is_done() {
-                break;
-            }
-            if number % LOOK_UPS_PER_YIELD == 0 {
-                tokio::task::yield_now().await;
-            }
-        }
-        Ok(())
+        Ok(self.work.rows_scanned - scanned_before)
     }
 
     /// Shows one entity to the page.

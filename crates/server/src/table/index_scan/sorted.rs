@@ -30,8 +30,8 @@ const ROWS_PER_TIME_CHECK: u64 = 1024;
 
 /// What one pass has found.
 pub(super) enum Pass {
-    /// The first entries, in order; whether there are no more.
-    Found { entries: Vec<Entry>, is_all: bool, memory: Reservation },
+    /// The first entries, in order; whether there are no more; and the key of the very last one.
+    Found { entries: Vec<Entry>, is_all: bool, last: Vec<u8>, memory: Reservation },
     /// There are more rows than is worth it: in these, of the first candidates.
     TooWide(Vec<Wide>),
     /// The time was up.
@@ -69,6 +69,7 @@ pub(super) async fn pass(
         rows_to_time_check: ROWS_PER_TIME_CHECK,
         deadline: limits.deadline,
         smallest: Smallest::new(limits.entries + SPARE, memory),
+        last: Vec::new(),
         passed: 0,
         outcome: Outcome::Fine,
     };
@@ -94,9 +95,9 @@ pub(super) async fn pass(
         let rows = (rows_before - passing.rows_left).saturating_sub(1);
         wide.push(Wide { ranges: candidate.access.ranges.len(), rows });
     }
-    let Passing { smallest, passed, .. } = passing;
+    let Passing { smallest, last, passed, .. } = passing;
     let (entries, is_all, memory) = smallest.finish();
-    Ok((Pass::Found { entries, is_all, memory }, passed))
+    Ok((Pass::Found { entries, is_all, last, memory }, passed))
 }
 
 pub(super) struct PassLimits {
@@ -118,6 +119,8 @@ struct Passing {
     rows_to_time_check: u64,
     deadline: Instant,
     smallest: Smallest,
+    /// The largest key of all, kept or not.
+    last: Vec<u8>,
     passed: u64,
     outcome: Outcome,
 }
@@ -138,8 +141,14 @@ impl Passing {
         self.rows_left = self.rows_left.checked_sub(1).ok_or(Outcome::TooWide)?;
         if *row.entity_key >= *self.from && is_in(&self.spans, &row.entity_key) {
             self.passed += 1;
-            if self.candidate.access.allows(&row) && self.smallest.accepts(&row.entity_key) {
-                self.smallest.push(Entry::of(&self.candidate, row));
+            if self.candidate.access.allows(&row) {
+                if *row.entity_key > *self.last {
+                    self.last.clear();
+                    self.last.extend_from_slice(&row.entity_key);
+                }
+                if self.smallest.accepts(&row.entity_key) {
+                    self.smallest.push(Entry::of(&self.candidate, row));
+                }
             }
         }
         self.rows_to_time_check -= 1;

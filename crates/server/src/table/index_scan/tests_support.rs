@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tavola_engine::conformance::commit;
 use tavola_engine::{MemoryEngine, Write};
 use tavola_wire::Ticks;
-use tavola_wire::table::filter::parse;
+use tavola_wire::table::filter::{Plan, parse};
 use tavola_wire::table::index::{IndexDefinition, RowScratch};
 use tavola_wire::table::json::EntityFormat;
 use tavola_wire::table::negotiate::MetadataLevel;
@@ -52,7 +52,10 @@ pub(super) fn candidates(
 ) -> Vec<Candidate> {
     let format = EntityFormat::new(MetadataLevel::None, "", "", "t", select).unwrap();
     let filter = parse(filter).unwrap();
-    Candidates::find(schema, Wanted { filter: &filter, format: &format, hint: Hint::Any }).whole
+    let kind = Plan::new(&filter).kind;
+    let (hint, is_restricted) = (Hint::Any, false);
+    let wanted = Wanted { filter: &filter, kind, format: &format, hint, is_restricted };
+    Candidates::find(schema, wanted).whole
 }
 
 /// An engine with the rows that entities have in the indexes.

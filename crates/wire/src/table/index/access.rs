@@ -189,6 +189,13 @@ impl Access {
         self.ranges.iter().all(|range| range.ordered.is_some())
     }
 
+    /// Whether a part is compared in every box, one of those at least that are not known.
+    pub fn compares_beside(&self, is_known: impl Fn(usize) -> bool) -> bool {
+        self.boxes.iter().all(|parts| {
+            parts.iter().enumerate().any(|(place, set)| !set.is_all() && !is_known(place))
+        })
+    }
+
     /// Whether the parts of a row that was found in the ranges are such that the filter may match its entity.
     pub fn allows(&self, row: &RowRef<'_>) -> bool {
         self.boxes.iter().any(|parts| {

@@ -19,6 +19,7 @@ fn table(client: &Client) -> String {
                 "RowKey": format!("{number:04}"),
                 "Rare": number % 1000,
                 "Number": number,
+                "Group": number / 500,
                 "Even": number.is_multiple_of(2),
                 "Common": if number.is_multiple_of(10) { "rest" } else { "most" },
             })
@@ -308,6 +309,47 @@ fn many_ranges_of_common_values_are_scanned() {
     assert_eq!(ask("10"), "index ByRare merged covering 0 10/11");
     let all = ask("1000");
     assert!(all.starts_with("index ByRare merged covering 60 180/"), "{all}");
+}
+
+/// What a filter says about keys is no reason to read an index that says no more.
+#[test]
+fn an_index_of_a_partition_is_for_its_other_parts() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "Local", &json!({ "Keys": "PartitionKey,Rare" }));
+    let ask = |filter: &str| shown(&client, &table, &[("$filter", filter)]);
+    let other = "PartitionKey eq 'p1' and Number eq 1005";
+    assert_eq!(ask(other), "partition scan - - - 1/1000");
+    assert_eq!(ask("PartitionKey eq 'p1' and Rare eq 5"), "index Local merged 1 1/1");
+    build(&client, &table, "MyNumber", &json!({ "Keys": "Number,Even" }));
+    assert_eq!(ask(other), "index MyNumber sorted 1 1/1");
+    build(&client, &table, "Rows", &json!({ "Keys": "RowKey,Rare" }));
+    assert_eq!(ask("RowKey eq '1005' and Common eq 'most'"), "index Rows sorted 1 1/1");
+}
+
+/// Both have one value for each row, and both are in no order; the names are in the order that they should not be read in.
+#[test]
+fn of_two_values_the_rarer_one_is_read() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ACommon", &json!({ "Keys": "Common,Number" }));
+    build(&client, &table, "BRare", &json!({ "Keys": "Rare,Number" }));
+    let filter = "Common eq 'rest' and Rare eq 10";
+    assert_eq!(shown(&client, &table, &[("$filter", filter)]), "index BRare sorted 3 3/3");
+}
+
+/// Entities that lie close together are sooner scanned than looked up, and no further than there are any.
+#[test]
+fn ranges_in_no_order_are_scanned_where_their_rows_lie_close_together() {
+    let client = shared_client();
+    let table = table(&client);
+    build(&client, &table, "ByGroup", &json!({ "Keys": "Group", "Filter": "Even eq true" }));
+    let filter = "Group ge 1 and Group lt 5 and Even eq true and Rare eq 5000";
+    let page = explained(&client, &table, &[("$filter", filter)]);
+    assert_eq!(values(&page), Vec::<Value>::new());
+    assert_eq!(page.header("x-tavola-index-use"), Some("sorted partial"));
+    let examined: u64 = page.header("x-tavola-rows-examined").unwrap().parse().unwrap();
+    assert!((1800..2500).contains(&examined), "{examined}: every second of 2,000 rows is one");
 }
 
 #[test]
