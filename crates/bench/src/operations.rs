@@ -2,8 +2,10 @@
 //! answer is no answer.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use memchr::memmem;
+use tokio::time::sleep;
 
 use crate::entity::Place;
 use crate::request::{Client, Failure, JSON, NO_METADATA};
@@ -11,6 +13,8 @@ use crate::request::{Client, Failure, JSON, NO_METADATA};
 const QUIET: &str = "Prefer: return-no-content\r\n";
 const ANY_ETAG: &str = "If-Match: *\r\n";
 const ROW_KEY: &[u8] = b"\"RowKey\":";
+/// Between two looks at an index.
+const POLL: Duration = Duration::from_millis(20);
 /// No entity of a load is smaller; an answer below this per entity lacks properties.
 const ENTITY_BYTES_MIN: usize = 400;
 
@@ -193,6 +197,43 @@ impl Client {
         self.start(&format!("TavolaIndexes(PartitionKey='{table}',RowKey='{name}')"));
         self.expect(200, "GET", NO_METADATA, "", "").await?;
         Ok(memmem::find(self.connection.body(), b"\"State\":\"Readable\"").is_some())
+    }
+
+    /// Declares an index and waits for it.
+    pub async fn build_index(
+        &mut self,
+        table: &str,
+        name: &str,
+        keys: &str,
+        include: &str,
+    ) -> Result<(), Failure> {
+        self.declare_index(table, name, keys, include).await?;
+        // A definition that is replaced stays readable until the new one is.
+        sleep(POLL).await;
+        while !self.is_index_readable(table, name).await? {
+            sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    /// Has an index compared with the entities.
+    pub async fn verify_index(&mut self, table: &str, name: &str) -> Result<(), Failure> {
+        self.start(&format!("TavolaIndexes(PartitionKey='{table}',RowKey='{name}')"));
+        self.body.extend_from_slice(b"{\"Verify\":true}");
+        self.expect(204, "PATCH", NO_METADATA, JSON, ANY_ETAG).await?;
+        loop {
+            sleep(POLL).await;
+            self.start(&format!("TavolaIndexes(PartitionKey='{table}',RowKey='{name}')"));
+            self.expect(200, "GET", NO_METADATA, "", "").await?;
+            let body = self.connection.body();
+            let says = |words: &[u8]| memmem::find(body, words).is_some();
+            if says(b"\"Verify\":\"sound") {
+                return Ok(());
+            }
+            if !says(b"\"Verify\":\"running\"") {
+                return Err(Failure::Wrong(String::from_utf8_lossy(body).into_owned()));
+            }
+        }
     }
 
     /// Follows a query to its end.

@@ -16,18 +16,22 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::json;
 
+use crate::entity::Keys;
 use crate::load::load;
 use crate::measure::median;
 use crate::process;
+use crate::request::Client;
 use crate::stage::runtime;
 use crate::table::{megabytes, micros, number};
 use crate::target::Target;
 use crate::zipf::Zipf;
-use counts::{Counts, Outcomes};
+use counts::{Counts, Kind, Outcomes};
 use verdict::{Interval, checks};
 use worker::Worker;
 
 const TABLE: &str = "soak";
+/// An index of what every write changes.
+const INDEX: (&str, &str) = ("ByRevision", "Revision");
 /// The most skewed choice in common use: with 100,000 keys the first comes up once in a dozen times.
 const ZIPF_EXPONENT: f64 = 0.99;
 const CHURNERS: u64 = 2;
@@ -80,10 +84,15 @@ pub fn soak(options: &SoakOptions) -> anyhow::Result<()> {
     runtime
         .block_on(load(&options.target, &table, 0, options.entities))
         .context("loading the shared keys")?;
+    let (index, keys) = INDEX;
+    let mut client = Client::new(&options.target, Keys::default());
+    runtime.block_on(client.build_index(&table, index, keys, "")).context("building the index")?;
     let zipf = Zipf::new(usize::try_from(options.entities)?, ZIPF_EXPONENT);
     let shared =
         Arc::new(Shared { table, zipf, counts: Counts::default(), stop: AtomicBool::new(false) });
     let (intervals, acknowledged) = runtime.block_on(options.drive(&shared))?;
+    let verified = runtime.block_on(client.verify_index(&shared.table, index));
+    shared.counts.note("verify index", Kind::Query, Duration::ZERO, &verified);
     let outcomes = shared.counts.outcomes();
     options.report(&intervals, &outcomes, acknowledged)
 }

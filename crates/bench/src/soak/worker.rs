@@ -97,6 +97,11 @@ impl Worker {
                 );
                 ("filter", Kind::Query, client.scan(table, &filter).await.map(|_| ()))
             }
+            85 => {
+                // What somebody wrote at about the same time.
+                let filter = format!("Revision eq '{revision}'");
+                ("indexed", Kind::Query, client.scan(table, &filter).await.map(|_| ()))
+            }
             _ => {
                 let rows = (place.row..place.row + TRANSACTION_ROWS)
                     .map(|row| (Change::Upsert, Place { row, ..place }));
