@@ -39,9 +39,6 @@ fn properties(data: &[u8]) {
     let again = again.apply(&default);
     assert_eq!(again, properties, "{written}");
     assert_eq!(again.to_xml(), written);
-    let legacy = properties.to_legacy_xml();
-    let legacy = ServicePropertiesUpdate::parse(legacy.as_bytes()).expect("our own document");
-    assert_eq!(legacy.hour_metrics.as_ref(), Some(&properties.hour_metrics));
     assert!(properties.cors.len() <= CORS_RULES_MAX);
     for rule in &properties.cors {
         preflights(&properties.cors, rule);
