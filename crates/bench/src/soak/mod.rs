@@ -85,13 +85,16 @@ pub fn soak(options: &SoakOptions) -> anyhow::Result<()> {
         .block_on(load(&options.target, &table, 0, options.entities))
         .context("loading the shared keys")?;
     let (index, keys) = INDEX;
-    let mut client = Client::new(&options.target, Keys::default());
-    runtime.block_on(client.build_index(&table, index, keys, "")).context("building the index")?;
+    // A connection that has nothing to do for minutes is closed.
+    let client = || Client::new(&options.target, Keys::default());
+    runtime
+        .block_on(client().build_index(&table, index, keys, ""))
+        .context("building the index")?;
     let zipf = Zipf::new(usize::try_from(options.entities)?, ZIPF_EXPONENT);
     let shared =
         Arc::new(Shared { table, zipf, counts: Counts::default(), stop: AtomicBool::new(false) });
     let (intervals, acknowledged) = runtime.block_on(options.drive(&shared))?;
-    let verified = runtime.block_on(client.verify_index(&shared.table, index));
+    let verified = runtime.block_on(client().verify_index(&shared.table, index));
     shared.counts.note("verify index", Kind::Query, Duration::ZERO, &verified);
     let outcomes = shared.counts.outcomes();
     options.report(&intervals, &outcomes, acknowledged)
