@@ -303,9 +303,9 @@ fn shown_properties(format: &EntityFormat) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use tavola_wire::table::filter::{Plan, parse};
+    use tavola_wire::table::filter::parse;
 
-    use super::super::tests_support::{candidates, schema, schema_of};
+    use super::super::tests_support::{candidates, found, schema, schema_of};
     use super::*;
 
     /// The names of what serves a filter, the best first.
@@ -381,7 +381,7 @@ mod tests {
     fn branches_are_found_beside_what_is_in_no_order() {
         let schema = schema(&[("Email", ""), ("Phone", ""), ("Score", "")]);
         let branches = |filter: &str| {
-            let found = branches_of(&schema, filter);
+            let found = found(&schema, filter, None).branches;
             found.iter().map(|it| it.index().name.clone()).collect::<Vec<_>>().join(" ")
         };
         let either = "(Email eq 'e' or Phone eq 'p')";
@@ -393,15 +393,6 @@ mod tests {
         assert_eq!(branches(wide), "Email Score");
         assert_eq!(branches(&format!("{wide} and {either}")), "Email Phone");
         assert_eq!(branches("Email gt 'e' or Score lt 5 or Town eq 'X'"), "");
-    }
-
-    fn branches_of(schema: &Arc<Schema>, filter: &str) -> Vec<Candidate> {
-        let format = EntityFormat::new(MetadataLevel::None, "", "", "t", None).unwrap();
-        let filter = parse(filter).unwrap();
-        let kind = Plan::new(&filter).kind;
-        let (hint, is_restricted) = (Hint::Any, false);
-        let wanted = Wanted { filter: &filter, kind, format: &format, hint, is_restricted };
-        Candidates::find(schema, wanted).branches
     }
 
     #[test]

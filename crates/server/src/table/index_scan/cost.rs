@@ -189,11 +189,9 @@ mod tests {
     #[test]
     fn where_a_scan_was_better_it_is_soon_compared_again() {
         let mut comparisons = Comparisons::new(false, false);
-        let mut look_ups = 0;
         let mut gap = |rows| {
             let before = comparisons.next();
-            look_ups = before;
-            comparisons.done(look_ups, rows);
+            comparisons.done(before, rows);
             comparisons.next() - before
         };
         assert_eq!([gap(128), gap(512), gap(512)], [256, 1024, 4096]);

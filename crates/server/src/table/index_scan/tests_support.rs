@@ -44,18 +44,23 @@ pub(super) fn schema_of(definitions: &[IndexDefinition]) -> Arc<Schema> {
     Arc::new(Schema::read(&IndexList { indexes, ..IndexList::default() }).unwrap())
 }
 
-/// What can serve a filter, without metadata.
+/// What can serve a whole filter, without metadata.
 pub(super) fn candidates(
     schema: &Arc<Schema>,
     filter: &str,
     select: Option<&str>,
 ) -> Vec<Candidate> {
+    found(schema, filter, select).whole
+}
+
+/// All that is found for a filter.
+pub(super) fn found(schema: &Arc<Schema>, filter: &str, select: Option<&str>) -> Candidates {
     let format = EntityFormat::new(MetadataLevel::None, "", "", "t", select).unwrap();
     let filter = parse(filter).unwrap();
     let kind = Plan::new(&filter).kind;
     let (hint, is_restricted) = (Hint::Any, false);
     let wanted = Wanted { filter: &filter, kind, format: &format, hint, is_restricted };
-    Candidates::find(schema, wanted).whole
+    Candidates::find(schema, wanted)
 }
 
 /// An engine with the rows that entities have in the indexes.

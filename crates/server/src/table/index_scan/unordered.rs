@@ -26,7 +26,7 @@ const PARTITION_ROWS: u64 = 1000;
 /// Rows of a range that are passed before any entities are read.
 const SHORT_RANGE_ROWS: u64 = 256;
 /// Rows of a table that are read before a longer range is passed: they may fill the page.
-const FIRST_ROWS: u64 = 256;
+const TABLE_ROWS: u64 = 256;
 /// The last entries are looked up sooner than anything is compared.
 const LAST_UNCOMPARED: usize = 256;
 /// Passes over an unordered range for one page.
@@ -37,50 +37,45 @@ const ROWS_UNTOLD: u64 = 100_000;
 impl<R: Reader> Run<'_, R> {
     /// Whether one of them was short enough.
     pub(super) async fn first_sorted(&mut self, all: &[Vec<Candidate>]) -> Result<bool> {
-        if !self.query.hint.is_forced() {
-            for (number, candidates) in all.iter().enumerate() {
-                if self.is_short(candidates).await? {
-                    all[..number].iter().for_each(|wide| self.note_too_wide(wide));
-                    return Ok(true);
-                }
+        if self.query.hint.is_forced() {
+            return self.passes(&all[0], u64::MAX).await;
+        }
+        for (number, candidates) in all.iter().enumerate() {
+            let rows_max = self.rows_worth(candidates);
+            if self.sorted(candidates, rows_max.min(SHORT_RANGE_ROWS)).await? {
+                all[..number].iter().for_each(|wide| self.note_too_wide(wide));
+                return Ok(true);
             }
-            if self.query.kind == QueryKind::PartitionScan {
-                self.scan(PARTITION_ROWS).await?;
-            } else {
-                let is_covering = all[0].iter().all(Candidate::is_covering);
-                let steps = ScanSteps::first(FIRST_ROWS, false);
-                self.scan_while_full(steps, rows_per_entry(is_covering)).await?;
+            if rows_max <= SHORT_RANGE_ROWS {
+                self.note_too_wide(candidates);
             }
         }
+        if self.query.kind == QueryKind::PartitionScan {
+            self.scan(PARTITION_ROWS).await?;
+        } else {
+            let is_covering = all[0].iter().all(Candidate::is_covering);
+            let steps = ScanSteps::first(TABLE_ROWS, false);
+            self.scan_while_full(steps, rows_per_entry(is_covering)).await?;
+        }
         for candidates in all {
-            if self.is_done() || self.sorted(candidates).await? {
+            if self.is_done() {
                 return Ok(true);
+            }
+            let rows_max = self.rows_worth(candidates);
+            // The others have been tried.
+            if rows_max > SHORT_RANGE_ROWS {
+                if self.sorted(candidates, rows_max).await? {
+                    return Ok(true);
+                }
+                self.note_too_wide(candidates);
             }
         }
         Ok(false)
     }
 
-    /// Whether their ranges were so short that nothing else is to be tried before.
-    async fn is_short(&mut self, candidates: &[Candidate]) -> Result<bool> {
-        if self.rows_worth(candidates) <= SHORT_RANGE_ROWS {
-            return self.sorted(candidates).await;
-        }
-        let rows_max = SHORT_RANGE_ROWS;
-        Ok(self.may_be_short(candidates, rows_max) && self.passes(candidates, rows_max).await?)
-    }
-
     /// Whether the ranges of these were short enough for what they may find together.
-    async fn sorted(&mut self, candidates: &[Candidate]) -> Result<bool> {
-        if self.query.hint.is_forced() {
-            return self.passes(candidates, u64::MAX).await;
-        }
-        let rows_max = self.rows_worth(candidates);
-        let is_short =
-            self.may_be_short(candidates, rows_max) && self.passes(candidates, rows_max).await?;
-        if !is_short {
-            self.note_too_wide(candidates);
-        }
-        Ok(is_short)
+    async fn sorted(&mut self, candidates: &[Candidate], rows_max: u64) -> Result<bool> {
+        Ok(self.may_be_short(candidates, rows_max) && self.passes(candidates, rows_max).await?)
     }
 
     fn note_too_wide(&mut self, candidates: &[Candidate]) {
@@ -160,15 +155,15 @@ impl<R: Reader> Run<'_, R> {
         let is_compared = !self.query.hint.is_forced();
         let mut comparisons = Comparisons::new(is_covering, false);
         let mut look_ups = 0;
-        while let Some(entry) = listed.entries.pop_front() {
-            // Others have been scanned.
-            if *entry.entity_key >= *self.from {
-                self.show(entry).await?;
-                look_ups += 1;
+        while !self.is_done()
+            && let Some(entry) = listed.entries.pop_front()
+        {
+            if *entry.entity_key < *self.from {
+                // It has been scanned.
+                continue;
             }
-            if self.is_done() {
-                break;
-            }
+            self.show(entry).await?;
+            look_ups += 1;
             if look_ups % LOOK_UPS_PER_YIELD == 0 {
                 tokio::task::yield_now().await;
             }
