@@ -186,7 +186,7 @@ impl Client {
         keys: &str,
         include: &str,
     ) -> Result<(), Failure> {
-        self.start(&format!("TavolaIndexes(PartitionKey='{table}',RowKey='{name}')"));
+        self.start_index(table, name);
         write!(self.body, "{{\"Keys\":\"{keys}\",\"Include\":\"{include}\"}}")
             .expect("a vector takes every write");
         self.expect(204, "PUT", NO_METADATA, JSON, "").await
@@ -194,9 +194,18 @@ impl Client {
 
     /// Whether queries use an index.
     pub async fn is_index_readable(&mut self, table: &str, name: &str) -> Result<bool, Failure> {
-        self.start(&format!("TavolaIndexes(PartitionKey='{table}',RowKey='{name}')"));
+        let index = self.read_index(table, name).await?;
+        Ok(memmem::find(index, b"\"State\":\"Readable\"").is_some())
+    }
+
+    async fn read_index(&mut self, table: &str, name: &str) -> Result<&[u8], Failure> {
+        self.start_index(table, name);
         self.expect(200, "GET", NO_METADATA, "", "").await?;
-        Ok(memmem::find(self.connection.body(), b"\"State\":\"Readable\"").is_some())
+        Ok(self.connection.body())
+    }
+
+    fn start_index(&mut self, table: &str, name: &str) {
+        self.start(&format!("TavolaIndexes(PartitionKey='{table}',RowKey='{name}')"));
     }
 
     /// Declares an index and waits for it.
@@ -218,20 +227,18 @@ impl Client {
 
     /// Has an index compared with the entities.
     pub async fn verify_index(&mut self, table: &str, name: &str) -> Result<(), Failure> {
-        self.start(&format!("TavolaIndexes(PartitionKey='{table}',RowKey='{name}')"));
+        self.start_index(table, name);
         self.body.extend_from_slice(b"{\"Verify\":true}");
         self.expect(204, "PATCH", NO_METADATA, JSON, ANY_ETAG).await?;
         loop {
             sleep(POLL).await;
-            self.start(&format!("TavolaIndexes(PartitionKey='{table}',RowKey='{name}')"));
-            self.expect(200, "GET", NO_METADATA, "", "").await?;
-            let body = self.connection.body();
-            let says = |words: &[u8]| memmem::find(body, words).is_some();
+            let index = self.read_index(table, name).await?;
+            let says = |words: &[u8]| memmem::find(index, words).is_some();
             if says(b"\"Verify\":\"sound") {
                 return Ok(());
             }
             if !says(b"\"Verify\":\"running\"") {
-                return Err(Failure::Wrong(String::from_utf8_lossy(body).into_owned()));
+                return Err(Failure::Wrong(String::from_utf8_lossy(index).into_owned()));
             }
         }
     }
